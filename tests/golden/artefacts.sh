@@ -52,7 +52,7 @@ hybrid --arch hybrid --mixer mamba2,rwkv7,window,delta --layers 4 --state-size 5
 rwkv4 --arch rwkv4
 s4d --arch s4d --channel-state 6
 h3 --arch h3 --channel-state 4 --gla-convolution 3
-hyena --arch hyena --filter-length 11
+hyena --arch hyena --filter-length 11 --layers 1
 mosaic --arch mosaic
 mosaic-slots --arch mosaic --persistent-slots 5 --no-scale-output --memory-key output
 mosaic2 --arch mosaic2 --short-term 6 --long-term-delay 3 --long-term-delay-most 5

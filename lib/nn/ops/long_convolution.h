@@ -7,10 +7,10 @@
 
 namespace nn {
 
-/// Returns y of the last `steps` steps of x (B, T, d), without the earlier ones: (B, steps, d), from
-/// filter (d, n). What lies before x or beyond the filter counts as 0. More than 32 steps take
-/// Fourier transforms, whose rounding lets later steps change earlier ones by as much; fewer take
-/// one exactly causal product. At least float32, also under autocast. Differentiable.
+/// Returns y of the last `steps` steps of x (B, T, d) alone: (B, steps, d), from filter (d, n).
+/// What lies before x or beyond the filter counts as 0. More than 32 steps take Fourier transforms,
+/// whose rounding lets later steps change earlier ones by as much; fewer take one exactly causal
+/// product. At least float32, also under autocast. Differentiable.
 torch::Tensor long_convolution(
     const torch::Tensor& x, const torch::Tensor& filter, std::int64_t steps);
 
