@@ -217,7 +217,8 @@ GlaOutput gla_scan_chunks(const GlaInput& in) {
 
   std::vector<Tensor> parts;
   if (of_heads) {
-    const auto fade = raised((b - b.transpose(-1, -2)).clamp_max(0));
+    // At most 0. A sum that rounding makes positive keeps its gradient.
+    const Tensor since = b - b.transpose(-1, -2), fade = raised(since - since.detach().relu());
     parts.push_back((q.matmul(k.transpose(-1, -2)) * fade).tril().matmul(v));
   }
   for (std::int64_t at = 0; at < kChunk && !of_heads; at += kPart) {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "nn/base/cuda.h"
 #include "plain_layers.h"
 
 namespace {
@@ -47,6 +48,8 @@ DOCTEST_TEST_CASE("an h3 equals its recurrences in values and gradients, by tran
       DOCTEST_CHECK(
           compared(torch::kFloat64, 1e-9) == 1 + 2 + 2 * (4 + 4 + (taps > 1 ? 1 : 0) + 5 + 4));
       compared(torch::kFloat32, 3e-3);
+      const nn::AsDevice device;
+      compared(torch::kFloat64, 1e-9);
     }
 }
 

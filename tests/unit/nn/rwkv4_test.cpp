@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "nn/base/cuda.h"
 #include "plain_layers.h"
 
 namespace {
@@ -74,6 +75,8 @@ DOCTEST_TEST_CASE("an rwkv4 equals its sums in values and gradients, over chunks
     // Embedding, two norms, then each layer's norms, mixing and network.
     DOCTEST_CHECK(compared(torch::kFloat64, 1e-9) == 1 + 2 * 2 + 2 * (4 + 3 + 4 + 1 + 3));
     compared(torch::kFloat32, 2e-3);
+    const nn::AsDevice device;
+    compared(torch::kFloat64, 1e-9);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "nn/arch/s4d.h"
+#include "nn/base/cuda.h"
 #include "plain_layers.h"
 
 namespace {
@@ -39,6 +40,8 @@ DOCTEST_TEST_CASE("an s4d equals its recurrence in values and gradients, by tran
     // Embedding, last norm, then each layer's norms, state space, map and network.
     DOCTEST_CHECK(compared(torch::kFloat64, 1e-9) == 1 + 2 + 2 * (4 + 5 + 2 + 4));
     compared(torch::kFloat32, 2e-3);
+    const nn::AsDevice device;
+    compared(torch::kFloat64, 1e-9);
   }
 }
 
