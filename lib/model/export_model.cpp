@@ -125,17 +125,22 @@ const Family& family_to_write(const Loaded& loaded, const std::string& asked) {
       fmt::join(gguf_architectures(), ", "));
 }
 
-const GgufType& type_of(const std::string& dtype, torch::Dtype stored) {
-  const std::string name = dtype == "auto" ? name_of_type(stored) : dtype;
-  return *gguf_type_to_write(name == "bfloat16"  ? "BF16"
-                             : name == "float16" ? "F16"
-                             : name == "q8_0"    ? "Q8_0"
-                                                 : "F32");
-}
+// A type of tensors of a GGUF file.
+struct TypeToWrite {
+  std::string_view dtype, name;
+  std::uint32_t file_type;  // llama.cpp's number for a file most of whose tensors have it
+  float most;               // largest magnitude that it can express
+};
+constexpr float kMostHalf = 65504, kMostFloat = 3.3e38F;
+constexpr std::array kTypesToWrite = {TypeToWrite{"float32", "F32", 0, kMostFloat},
+    TypeToWrite{"float16", "F16", 1, kMostHalf}, TypeToWrite{"q4_0", "Q4_0", 2, 8 * kMostHalf},
+    TypeToWrite{"q4_1", "Q4_1", 3, kMostHalf}, TypeToWrite{"q8_0", "Q8_0", 7, 127 * kMostHalf},
+    TypeToWrite{"bfloat16", "BF16", 32, kMostFloat}};
 
-// Returns llama.cpp's number for the type of most tensors of a file.
-std::uint32_t file_type(const GgufType& type) {
-  return type.name == "F16" ? 1 : type.name == "Q8_0" ? 7 : type.name == "BF16" ? 32 : 0;
+// Returns the one of a --dtype, or of a GGUF type's name.
+const TypeToWrite& type_of(std::string_view name) {
+  return *std::ranges::find_if(
+      kTypesToWrite, [&](const auto& of) { return of.dtype == name || of.name == name; });
 }
 
 // Returns whether a value that was written as a float32 is the nearest one to `value`.
@@ -203,9 +208,7 @@ std::vector<float> numbers_of(
 }
 
 void expect_finite(const std::vector<float>& numbers, const GgufNewTensor& tensor) {
-  constexpr float kMostHalf = 65504;
-  const bool half = tensor.type->name == "F16" || tensor.type->name == "Q8_0";
-  const float most = !half ? 3.3e38F : tensor.type->name == "F16" ? kMostHalf : kMostHalf * 127;
+  const float most = type_of(tensor.type->name).most;
   if (std::any_of(numbers.begin(), numbers.end(), [&](float x) { return !(std::abs(x) <= most); }))
     core::bad_data("--dtype: {} has values beyond the range of {}; use bfloat16", tensor.name,
         tensor.type->name);
@@ -256,7 +259,7 @@ void ExportOptions::fields(core::FieldList& f) {
   f("family", family, "family of transformers whose config.json and weight names are written",
       family_names());
   f("dtype", dtype, "data type of the weights; auto: that of the model's files",
-      {"auto", "float32", "bfloat16", "float16", "q8_0"});
+      {"auto", "float32", "bfloat16", "float16", "q8_0", "q4_0", "q4_1"});
   f("output-format", form, "a folder for transformers, or a GGUF file for llama.cpp",
       {"transformers", "gguf"});
   f("results", results, "JSON file of figures, such as those of eval-ppl --json, for README.md");
@@ -315,7 +318,8 @@ NewModelFolder::NewModelFolder(const std::string& folder)
 
 ExportReport export_model(
     const Loaded& loaded, const ExportOptions& options, const std::string& folder) {
-  if (options.dtype == "q8_0") core::bad_usage("--dtype q8_0: requires --output-format gguf");
+  if (options.dtype.starts_with("q"))
+    core::bad_usage("--dtype {}: requires --output-format gguf", options.dtype);
   const NewModelFolder locked(folder);
   std::string type = options.family.empty() ? loaded.family : options.family;
   if (type.empty()) {
@@ -351,11 +355,12 @@ GgufExport export_gguf(const Loaded& loaded, const std::string& family_asked,
   const auto config = core::parse_json(
       core::dump(family_config(family, model->options, model->vocabulary, -1)), loaded.folder);
   const auto heads = nn::head_shape(model->options.shape, model->options.transformer);
-  const GgufType& type = type_of(dtype, loaded.stored_type);
+  const auto& of_file = type_of(dtype == "auto" ? name_of_type(loaded.stored_type) : dtype);
+  const GgufType& type = *gguf_type_to_write(of_file.name);
   GgufExport report{std::string(architecture.name), {}};
 
   auto keys = gguf_keys(architecture, config);
-  keys.emplace_back("general.file_type", file_type(type));
+  keys.emplace_back("general.file_type", of_file.file_type);
   keys.emplace_back("general.quantization_version", std::uint32_t{2});
   const auto factors = gguf_rope_factors(config);
   std::vector<GgufNewTensor> tensors;

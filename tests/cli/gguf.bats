@@ -60,14 +60,30 @@ END
   [[ $stderr == *'their rows are not multiples of 32'* ]]
   printf 'GGUF files are models too.\n' >text
   near "$(score -q -t bytes -m small.gguf text | field log_prob)" "$(score -q -t bytes -m llama text | field log_prob)" 1e-2
-  run --separate-stderr model export llama --dtype q8_0 -o folder
-  [ "$status" -eq 64 ]
-  [[ $stderr == *'requires --output-format gguf'* ]]
-  [ ! -e folder ]
+  for type in q8_0 q4_0 q4_1; do
+    run --separate-stderr model export llama --dtype $type -o folder
+    [ "$status" -eq 64 ]
+    [[ $stderr == *"--dtype $type: requires --output-format gguf"* ]]
+    [ ! -e folder ]
+  done
+}
+
+# Makes wide, whose rows have whole blocks of 32.
+make_wide() { "$root/tests/cli/tiny_llama" wide 64 1 '{"hidden_size": 64, "intermediate_size": 96}'; }
+
+@test "a model goes into a GGUF file of 4 bits, norms excepted" {
+  make_wide
+  printf 'GGUF files are models too.\n' >text
+  for type in q4_0 q4_1; do
+    model export -q wide --output-format gguf --dtype $type -o $type.gguf
+    model info --json $type.gguf >info
+    python3 -c 'import json, sys; assert set(json.load(open("info"))["types"]) == {sys.argv[1].upper(), "F32"}' $type
+    near "$(score -q -t bytes -m $type.gguf text | field log_prob)" "$(score -q -t bytes -m wide text | field log_prob)" 5e-2
+  done
 }
 
 @test "--dtype file computes from the blocks of a GGUF file" {
-  "$root/tests/cli/tiny_llama" wide 64 1 '{"hidden_size": 64, "intermediate_size": 96}'
+  make_wide
   model export -q wide --output-format gguf --dtype q8_0 -o q8.gguf
   printf 'GGUF files are models too.\n' >text
   tokenize -q -t bytes text -o x.shard.zst

@@ -682,33 +682,19 @@ void PackedMatrix::multiply_halves(const float* x, std::int64_t rows, std::int64
   }
   auto* const made = reinterpret_cast<float(*)[kPanel]>(at_least(sums, rows * kPanel));
   for (std::int64_t p = begin; p < end; ++p) {
-    const std::int64_t ahead = kPanel * (p + 2) <= out_ ? kPanel * stride_ : 0;
-    const auto rows_from = [&](const auto* weights) {
-      std::array<decltype(weights), kPanel> from;
-      for (std::int64_t i = 0; i < kPanel; ++i)  // outputs past the end are computed and dropped
-        from[static_cast<std::size_t>(i)] = weights + std::min(kPanel * p + i, out_ - 1) * stride_;
-      return from;
-    };
-    const auto multiply_by = [&](const auto& from, std::int64_t to_next) {
-      const std::remove_cvref_t<decltype(from[0])> w[kPanel] = {from[0], from[1], from[2], from[3]};
-      half_rows(w, stride_, w[0] + to_next, halves, wide, rows, made);
-    };
     if (halves_ != nullptr) {
-      multiply_by(rows_from(halves_), ahead);
-    } else if (rows <= kManyRows) {
-      multiply_by(rows_from(bytes_), ahead);
+      const Panel of(*this, halves_, p);
+      half_rows(of.w, stride_, of.next, halves, wide, rows, made);
+    } else if (const Panel of(*this, bytes_, p); rows <= kManyRows) {
+      half_rows(of.w, stride_, of.next, halves, wide, rows, made);
     } else {  // each weight is converted once
       std::uint16_t* const to = at_least(panel, kPanel * stride_);
-      const auto from = rows_from(bytes_);
-      std::array<const std::uint16_t*, kPanel> converted;
-      for (std::int64_t i = 0; i < kPanel; ++i) {
-        const std::int8_t* const row = from[static_cast<std::size_t>(i)];
-        converted[static_cast<std::size_t>(i)] = to + i * stride_;
+      for (std::int64_t i = 0; i < kPanel; ++i)
         for (std::int64_t k = 0; k < stride_; ++k)
           to[i * stride_ + k] = static_cast<std::uint16_t>(
-              std::bit_cast<std::uint32_t>(static_cast<float>(row[k])) >> 16);
-      }
-      multiply_by(converted, 0);
+              std::bit_cast<std::uint32_t>(static_cast<float>(of.w[i][k])) >> 16);
+      const std::uint16_t* const w[] = {to, to + stride_, to + 2 * stride_, to + 3 * stride_};
+      half_rows(w, stride_, w[0], halves, wide, rows, made);
     }
     for (std::int64_t i = 0; i < std::min(kPanel, out_ - kPanel * p); ++i) {
       const auto o = kPanel * p + i;

@@ -35,35 +35,17 @@ void unpack_q8_0(const Byte* in, float* out) {
     out[i] = static_cast<float>(static_cast<std::int8_t>(in[2 + i])) * d;
 }
 
-// Layout: d, 16 bytes. The low halves are the first 16 numbers.
-void unpack_q4_0(const Byte* in, float* out) {
-  const float d = half_at(in);
-  for (int i = 0; i < kSmall; ++i)
-    out[i] = d * static_cast<float>(nibble(in + 2 + i % 16, i / 16) - 8);
-}
-
-// Layout: d, m, then like Q4_0.
-void unpack_q4_1(const Byte* in, float* out) {
-  const float d = half_at(in), m = half_at(in + 2);
-  for (int i = 0; i < kSmall; ++i)
-    out[i] = d * static_cast<float>(nibble(in + 4 + i % 16, i / 16)) + m;
-}
-
-int five_bits(const Byte* high, const Byte* low, int i) {
-  return nibble(low + i % 16, i / 16) | (high[i / 8] >> i % 8 & 1) << 4;
-}
-
-// Layout: d, the fifth bit of each number, then like Q4_0.
-void unpack_q5_0(const Byte* in, float* out) {
-  const float d = half_at(in);
-  for (int i = 0; i < kSmall; ++i)
-    out[i] = d * static_cast<float>(five_bits(in + 2, in + 6, i) - 16);
-}
-
-void unpack_q5_1(const Byte* in, float* out) {
-  const float d = half_at(in), m = half_at(in + 2);
-  for (int i = 0; i < kSmall; ++i)
-    out[i] = d * static_cast<float>(five_bits(in + 4, in + 8, i)) + m;
+// Q4_0, Q4_1, Q5_0, Q5_1. Layout: d, m (Q4_1, Q5_1), the fifth bit of each number (Q5_0, Q5_1), 16
+// bytes. The low halves are the first 16 numbers. Without m, the middle of the numbers is zero.
+template <bool least, bool fifth> void unpack_small(const Byte* in, float* out) {
+  const float d = half_at(in), m = least ? half_at(in + 2) : 0;
+  const Byte *const high = in + (least ? 4 : 2), *const low = high + (fifth ? 4 : 0);
+  for (int i = 0; i < kSmall; ++i) {
+    const int top = fifth ? (high[i / 8] >> i % 8 & 1) << 4 : 0;
+    const int number = (nibble(low + i % 16, i / 16) | top) - (least ? 0 : fifth ? 16 : 8);
+    out[i] = d * static_cast<float>(number);
+    if (least) out[i] += m;
+  }
 }
 
 void unpack_iq4_nl(const Byte* in, float* out) {
@@ -116,23 +98,21 @@ ScaleAndMinimum scale_at(const Byte* in, int part) {
   return {(in[8 + i] & 15) | (in[i] >> 2 & 48), in[8 + i] >> 4 | (in[4 + i] >> 2 & 48)};
 }
 
-// Layout: d, dmin, scales, 32 bytes of fifth bits (Q5_K only), 128 bytes of numbers.
-void unpack_k(const Byte* in, const Byte* high, const Byte* numbers, float* out) {
+// Q4_K, Q5_K. Layout: d, dmin, scales, 32 bytes of fifth bits (Q5_K only), 128 bytes of numbers.
+template <bool fifth> void unpack_k(const Byte* in, float* out) {
+  const Byte *const high = in + 16, *const numbers = high + (fifth ? 32 : 0);
   const float d = half_at(in), least = half_at(in + 2);
   for (int part = 0; part < kLarge / 32; ++part) {
     const auto at = scale_at(in + 4, part);
     const float scale = d * static_cast<float>(at.scale);
     const float minimum = least * static_cast<float>(at.minimum);
     for (int i = 0; i < 32; ++i) {
-      const int fifth = high == nullptr ? 0 : (high[i] >> part & 1) << 4;
-      const int number = nibble(numbers + part / 2 * 32 + i, part % 2) | fifth;
+      const int top = fifth ? (high[i] >> part & 1) << 4 : 0;
+      const int number = nibble(numbers + part / 2 * 32 + i, part % 2) | top;
       out[32 * part + i] = scale * static_cast<float>(number) - minimum;
     }
   }
 }
-
-void unpack_q4_k(const Byte* in, float* out) { unpack_k(in, nullptr, in + 16, out); }
-void unpack_q5_k(const Byte* in, float* out) { unpack_k(in, in + 16, in + 48, out); }
 
 // Layout: 128 bytes of low bits, 64 bytes of the two high bits, 16 scales of 8 bits, d.
 void unpack_q6_k(const Byte* in, float* out) {
@@ -153,23 +133,59 @@ template <class T> void put(std::byte* out, float value) {
   std::memcpy(out, &rounded, sizeof rounded);
 }
 
+void pack_f32(const float* in, std::byte* out) { std::memcpy(out, in, sizeof *in); }
+void pack_f16(const float* in, std::byte* out) { put<c10::Half>(out, *in); }
+void pack_bf16(const float* in, std::byte* out) { put<c10::BFloat16>(out, *in); }
+
+// The number of the largest magnitude; the first of several.
+float largest_of(const float* in) {
+  return *std::max_element(
+      in, in + kSmall, [](float a, float b) { return std::abs(a) < std::abs(b); });
+}
+float inverse_of(float d) { return std::isfinite(1 / d) ? 1 / d : 0; }
+
 void pack_q8_0(const float* in, std::byte* out) {
-  float largest = 0;
-  for (int i = 0; i < kSmall; ++i) largest = std::max(largest, std::abs(in[i]));
-  const float d = largest / 127, inverse = d == 0 ? 0 : 1 / d;
+  const float d = std::abs(largest_of(in)) / 127, inverse = inverse_of(d);
   put<c10::Half>(out, d);
   for (int i = 0; i < kSmall; ++i)
     out[2 + i] = static_cast<std::byte>(static_cast<std::int8_t>(std::round(in[i] * inverse)));
 }
 
-constexpr std::array kTypes = {GgufType{0, "F32", 1, 4, unpack_f32},
-    GgufType{1, "F16", 1, 2, unpack_f16}, GgufType{30, "BF16", 1, 2, unpack_bf16},
-    GgufType{8, "Q8_0", 32, 34, unpack_q8_0}, GgufType{2, "Q4_0", 32, 18, unpack_q4_0},
-    GgufType{3, "Q4_1", 32, 20, unpack_q4_1}, GgufType{6, "Q5_0", 32, 22, unpack_q5_0},
-    GgufType{7, "Q5_1", 32, 24, unpack_q5_1}, GgufType{10, "Q2_K", 256, 84, unpack_q2_k},
-    GgufType{11, "Q3_K", 256, 110, unpack_q3_k}, GgufType{12, "Q4_K", 256, 144, unpack_q4_k},
-    GgufType{13, "Q5_K", 256, 176, unpack_q5_k}, GgufType{14, "Q6_K", 256, 210, unpack_q6_k},
-    GgufType{20, "IQ4_NL", 32, 18, unpack_iq4_nl}};
+// Rounds (x - from) inverse + half down to 0 to 15.
+void pack_nibbles(const float* in, float from, float inverse, float half, std::byte* out) {
+  const auto nibble = [&](int i) {
+    // volatile: not fused with the addition, as in llama.cpp's package
+    const volatile float product = (in[i] - from) * inverse;
+    return static_cast<int>(std::clamp(product + half, 0.0F, 15.0F));
+  };
+  for (int i = 0; i < 16; ++i) out[i] = static_cast<std::byte>(nibble(i) | nibble(16 + i) << 4);
+}
+
+void pack_q4_0(const float* in, std::byte* out) {
+  const float d = largest_of(in) / -8;
+  put<c10::Half>(out, d);
+  pack_nibbles(in, 0, inverse_of(d), 8.5F, out + 2);
+}
+
+void pack_q4_1(const float* in, std::byte* out) {
+  const auto [least, most] = std::minmax_element(in, in + kSmall);
+  const float d = (*most - *least) / 15;
+  put<c10::Half>(out, d);
+  put<c10::Half>(out + 2, *least);
+  pack_nibbles(in, *least, inverse_of(d), 0.5F, out + 4);
+}
+
+constexpr std::array kTypes = {GgufType{0, "F32", 1, 4, unpack_f32, pack_f32},
+    GgufType{1, "F16", 1, 2, unpack_f16, pack_f16},
+    GgufType{30, "BF16", 1, 2, unpack_bf16, pack_bf16},
+    GgufType{8, "Q8_0", 32, 34, unpack_q8_0, pack_q8_0},
+    GgufType{2, "Q4_0", 32, 18, unpack_small<false, false>, pack_q4_0},
+    GgufType{3, "Q4_1", 32, 20, unpack_small<true, false>, pack_q4_1},
+    GgufType{6, "Q5_0", 32, 22, unpack_small<false, true>},
+    GgufType{7, "Q5_1", 32, 24, unpack_small<true, true>},
+    GgufType{10, "Q2_K", 256, 84, unpack_q2_k}, GgufType{11, "Q3_K", 256, 110, unpack_q3_k},
+    GgufType{12, "Q4_K", 256, 144, unpack_k<false>}, GgufType{13, "Q5_K", 256, 176, unpack_k<true>},
+    GgufType{14, "Q6_K", 256, 210, unpack_q6_k}, GgufType{20, "IQ4_NL", 32, 18, unpack_iq4_nl}};
 
 struct Unread {
   std::uint32_t id;
@@ -191,18 +207,13 @@ const GgufType* gguf_type(std::uint32_t id) {
 
 const GgufType* gguf_type_to_write(std::string_view name) {
   for (const auto& type : kTypes)
-    if (type.name == name && (type.elements == 1 || name == "Q8_0")) return &type;
+    if (type.name == name && type.pack != nullptr) return &type;
   return nullptr;
 }
 
 void gguf_pack(const GgufType& type, std::span<const float> numbers, std::byte* blocks) {
-  for (std::size_t i = 0; i < numbers.size(); i += type.elements, blocks += type.bytes) {
-    const float* const from = numbers.data() + i;
-    if (type.name == "Q8_0") pack_q8_0(from, blocks);
-    else if (type.name == "F16") put<c10::Half>(blocks, *from);
-    else if (type.name == "BF16") put<c10::BFloat16>(blocks, *from);
-    else std::memcpy(blocks, from, sizeof *from);
-  }
+  for (std::size_t i = 0; i < numbers.size(); i += type.elements, blocks += type.bytes)
+    type.pack(numbers.data() + i, blocks);
 }
 
 std::string gguf_type_name(std::uint32_t id) {

@@ -42,7 +42,7 @@ DOCTEST_TEST_CASE("numbers are packed as llama.cpp's package packs them") {
   const auto& from = file.tensors().at("numbers");
   std::vector<float> numbers(from.bytes / sizeof(float));
   model::gguf_unpack(*from.type, file.bytes_of(from), numbers.data());
-  for (const char* name : {"F16", "BF16", "Q8_0"}) {
+  for (const char* name : {"F16", "BF16", "Q8_0", "Q4_0", "Q4_1"}) {
     DOCTEST_CAPTURE(name);
     const auto expected = file.bytes_of(file.tensors().at(name));
     const auto* const type = model::gguf_type_to_write(name);
@@ -127,6 +127,28 @@ DOCTEST_TEST_CASE("a GGUF file has the type of number that was asked for") {
       DOCTEST_CHECK(values.equal(whole.dim() == 1 ? whole : whole.to(type).to(torch::kFloat32)));
     }
   }
+  const auto half = [](const torch::Tensor& x) { return x.to(torch::kHalf).to(torch::kFloat32); };
+  for (const char* dtype : {"q4_0", "q4_1"}) {
+    model::export_gguf(loaded, "", dtype, folder / "x.gguf");
+    for (const auto& [name, values] : weights(model::load(folder / "x.gguf"))) {
+      DOCTEST_CAPTURE(name);
+      if (exact.at(name).dim() == 1) {
+        DOCTEST_CHECK(values.equal(exact.at(name)));
+        continue;
+      }
+      const auto x = exact.at(name).reshape({-1, 32});
+      const auto least = x.amin(1, true), most = x.amax(1, true);
+      const auto rounded = [&](const torch::Tensor& d, const torch::Tensor& from, double middle) {
+        return ((x - from) * (1 / d) + middle).floor().clamp(0, 15);
+      };
+      const auto largest = x.gather(1, x.abs().argmax(1, true)), d = largest / -8,
+                 step = (most - least) / 15;
+      const auto expected = std::string(dtype) == "q4_0"
+                                ? half(d) * (rounded(d, torch::zeros({1}), 8.5) - 8)
+                                : half(step) * rounded(step, least, 0.5) + half(least);
+      DOCTEST_CHECK(values.reshape({-1, 32}).equal(expected));
+    }
+  }
   const auto written = model::export_gguf(loaded, "", "q8_0", folder / "x.gguf");
   DOCTEST_CHECK(written.notes.size() == 1);  // no tokenizer
   for (const auto& [name, values] : weights(model::load(folder / "x.gguf"))) {
@@ -143,10 +165,12 @@ DOCTEST_TEST_CASE("a GGUF file has the type of number that was asked for") {
   options.shape.d_model = 48, options.shape.heads = 2, options.transformer.kv_heads = 0;
   options.transformer.d_head = 0;
   model::save(folder / "odd", *random_model(options), {{"family", "llama"}}, "");
-  const auto notes =
-      model::export_gguf(model::load(folder / "odd"), "", "q8_0", folder / "odd.gguf").notes;
-  DOCTEST_CHECK(notes[0].find("their rows are not multiples of 32") != std::string::npos);
-  model::load(folder / "odd.gguf");
+  for (const char* dtype : {"q8_0", "q4_0", "q4_1"}) {
+    const auto notes =
+        model::export_gguf(model::load(folder / "odd"), "", dtype, folder / "odd.gguf").notes;
+    DOCTEST_CHECK(notes[0].find("their rows are not multiples of 32") != std::string::npos);
+    model::load(folder / "odd.gguf");
+  }
 }
 
 DOCTEST_TEST_CASE("tokenizers of other people go into a GGUF file and come back with equal ids") {
