@@ -107,16 +107,23 @@ Loaded load_folder(const std::string& folder, torch::Device device,
   Loaded loaded;
   loaded.folder = folder;
   loaded.tokenizer = read_own_tokenizer(folder, stored.config.facts);
-  const TensorFiles files(folder);
+  const auto opened = std::make_shared<const TensorFiles>(folder);
+  const TensorFiles& files = *opened;
   files.verify();
   loaded.family = stored.config.family == nullptr ? "" : std::string(stored.config.family->type);
   loaded.stored_type = stored_type(files, stored.config.family);
   if (!dtype) dtype = dtype_of(files);
   const auto read = read_model(stored.config, stored.path, files, *dtype, adapter, taker);
   loaded.model = read.model;
-  loaded.fingerprint = read.fingerprint;
+  if (read.digested) {
+    loaded.fingerprint = LateDigest(read.fingerprint);
+    expect_none(other_fingerprint(stored.path, files, read.stored));
+  } else {
+    loaded.fingerprint = LateDigest([opened, config = stored.config, path = stored.path] {
+      return fingerprint(config, StoredWeights(config, path, *opened), refuse);
+    });
+  }
   own = read.stored;
-  expect_none(other_fingerprint(stored.path, files, read.stored));
   loaded.config = std::move(stored.json);
   loaded.facts = std::move(stored.config.facts);
   loaded.model->to(device, *dtype);
@@ -156,7 +163,7 @@ Loaded load_unfinished(
   const auto read = read_unfinished(run, stored.config, dtype, which);
   nn::say(fmt::format("{}: its training has not finished; uses {}", run.folder, which));
   loaded.model = read.model;
-  loaded.fingerprint = read.fingerprint;
+  loaded.fingerprint = LateDigest(read.fingerprint);
   loaded.config = std::move(stored.json);
   loaded.facts = std::move(stored.config.facts);
   loaded.model->to(device, dtype);

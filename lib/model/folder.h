@@ -2,6 +2,8 @@
 // Reads and writes model folders (see man/model.5).
 // Contents of a model folder for other programs, which derived folders keep unchanged.
 
+#include <future>
+
 #include "model/weights.h"
 #include "shard/header.h"
 
@@ -40,6 +42,20 @@ bool is_carried(std::string_view name);
 inline constexpr std::size_t kConfigLimit = std::size_t{1} << 24;  ///< maximum bytes of a
                                                                    ///< config.json
 
+/// A digest that is computed when it is first asked for, once for all copies. Thread safe.
+class LateDigest {
+ public:
+  explicit LateDigest(std::function<core::Digest()> compute)
+      : digest_(std::async(std::launch::deferred, std::move(compute)).share()) {}
+  explicit LateDigest(const core::Digest& known = {}) : LateDigest([known] { return known; }) {}
+  operator const core::Digest&() const { return digest_.get(); }
+  std::string hex() const { return digest_.get().hex(); }
+  bool operator==(const LateDigest& other) const { return digest_.get() == other.digest_.get(); }
+
+ private:
+  std::shared_future<core::Digest> digest_;
+};
+
 /// A loaded model folder.
 struct Loaded {
   std::string folder;                ///< model_folder() of the given path
@@ -48,7 +64,9 @@ struct Loaded {
   std::string tokenizer;             ///< canonical tokenizer.json; empty: none
   core::Json config;                 ///< complete config.json
   std::string family;                ///< transformers family; empty: none
-  core::Digest fingerprint;          ///< of weights and architecture; recorded in datastores
+  /// Of weights and architecture; recorded in datastores. If `taker` has blocks of the files, these
+  /// are read when it is first asked for.
+  LateDigest fingerprint;
   torch::Dtype stored_type = torch::kFloat32;  ///< stored_type() of the files
   TrainingFacts facts;
   std::shared_ptr<WeightTaker> taker;  ///< may have some of the weights' numbers; null: none

@@ -191,7 +191,7 @@ Loaded load_pickled(const std::string& folder) {
   loaded.stored_type = stored_type(files, stored.config.family);
   const auto read = read_model(stored.config, stored.path, files);
   loaded.model = read.model;
-  loaded.fingerprint = read.fingerprint;
+  loaded.fingerprint = LateDigest(read.fingerprint);
   loaded.config = std::move(stored.json);
   loaded.facts = std::move(stored.config.facts);
   loaded.model->eval();

@@ -192,7 +192,7 @@ ReadModel read_unfinished(
   }
   const auto print = fingerprint(*model);
   model->to(torch::kCPU, dtype);
-  return {model, print, print};
+  return {model, print, print, true};
 }
 
 std::optional<UnfinishedAdapter> unfinished_adapter(

@@ -1,5 +1,7 @@
 #include "model/tokenizer_file.h"
 
+#include <malloc.h>
+
 #include "core/file_text.h"
 #include "model/gguf/gguf_tokenizer.h"
 #include "model/model_path.h"
@@ -34,8 +36,10 @@ std::string tokenizer_path(const std::string& folder) {
 
 std::string read_tokenizer(const std::string& folder) {
   if (is_gguf(folder)) {
-    const auto json = gguf_tokenizer(GgufFile(folder));
-    return json.empty() ? json : text::parse_tokenizer(json, folder)->json();
+    auto json = gguf_tokenizer(GgufFile(folder));
+    if (!json.empty()) json = text::parse_tokenizer(json, folder)->json();
+    ::malloc_trim(0);  // objects of JSON took ten times its size, in holes that little would fill
+    return json;
   }
   const auto tokenizer = text::folder_tokenizer(folder);
   return tokenizer ? tokenizer->json() : "";

@@ -139,26 +139,24 @@ std::vector<bool> taken_weights(
   return taken;
 }
 
-// Reads a weight for `taker`, in parts if the files allow it. `whole` reads it at once.
-void give_rows(const StoredWeights& stored, std::size_t i, const std::string& name,
-    const torch::Tensor& weight, bool blocks, WeightTaker& taker, WeightsDigest& digest,
-    const std::function<torch::Tensor()>& whole) {
-  const auto sizes = weight.sizes().vec();
-  const bool whole_blocks = blocks && taker.take_blocks(weight, stored.blocks(i));
-  if (whole) {
-    const auto rows = whole();
-    if (!whole_blocks) taker.take(weight, 0, rows);
-    return;
-  }
-  auto part_sizes = sizes;
-  part_sizes[0] = std::min(sizes[0], rows_of_part(sizes));
-  const auto part = torch::empty(part_sizes, torch::kFloat32);
-  digest.begin(name, sizes);
-  for (std::int64_t first = 0; first < sizes[0]; first += part_sizes[0]) {
-    const auto rows = part.narrow(0, 0, std::min(part_sizes[0], sizes[0] - first));
-    stored.read_rows_into(i, first, rows, refuse);
+// Reads a weight in parts, which requires StoredWeights::has_rows(), and adds them to `digest`.
+// Reports at most one fault.
+void read_parts(const StoredWeights& stored, std::size_t i, WeightsDigest& digest,
+    const FaultFound& found,
+    const std::function<void(std::int64_t first, const torch::Tensor& rows)>& then = nullptr) {
+  auto sizes = stored.shape(i);
+  const auto all = sizes[0];
+  digest.begin(stored.name(i), sizes);
+  sizes[0] = std::min(all, rows_of_part(sizes));
+  const auto part = torch::empty(sizes, torch::kFloat32);
+  bool any = false;
+  for (std::int64_t first = 0; first < all; first += sizes[0]) {
+    const auto rows = part.narrow(0, 0, std::min(sizes[0], all - first));
+    stored.read_rows_into(i, first, rows, [&](const std::string& fault) {
+      if (!std::exchange(any, true)) found(fault);
+    });
     digest.add_part(rows);
-    if (!whole_blocks) taker.take(weight, first, rows);
+    if (then) then(first, rows);
   }
 }
 
@@ -390,6 +388,7 @@ ReadModel read_model(const Config& config_of_files, const std::string& config_or
     if (auto* const memory = dynamic_cast<nn::NgramMemory*>(item.value().get()))
       tables[item.key() + ".tables"] = memory;
   WeightsDigest as_stored, as_changed;
+  bool digested = true;
   for (const auto i : by_name(weights.size(), [&](std::size_t i) { return weights[i].first; })) {
     const auto& [name, weight] = weights[i];
     const auto table = tables.find(name);
@@ -415,10 +414,13 @@ ReadModel read_model(const Config& config_of_files, const std::string& config_or
     };
     const auto sizes = weight.sizes().vec();
     const auto fresh = [&] { return read(torch::empty(sizes, torch::kFloat32)); };
-    if (taken[i]) {
-      const bool by_rows = adapter == nullptr && stored.has_rows(i);
-      give_rows(stored, i, name, weight, adapter == nullptr, *taker, as_stored,
-          by_rows ? std::function<torch::Tensor()>() : fresh);
+    if (taken[i] && adapter == nullptr && taker->take_blocks(weight, stored.blocks(i))) {
+      digested = false;
+    } else if (taken[i] && adapter == nullptr && stored.has_rows(i)) {
+      read_parts(stored, i, as_stored, refuse,
+          [&, &weight = weight](auto first, auto& rows) { taker->take(weight, first, rows); });
+    } else if (taken[i]) {
+      taker->take(weight, 0, fresh());
     } else if (dtype == torch::kFloat32) {
       read(weight);
     } else {
@@ -427,7 +429,7 @@ ReadModel read_model(const Config& config_of_files, const std::string& config_or
   }
   const auto digest = as_stored.of(config_of_files.options, config.vocabulary);
   return {model, adapter == nullptr ? digest : as_changed.of(config.options, config.vocabulary),
-      digest};
+      digest, digested};
 }
 
 core::Digest fingerprint(const nn::Model& model) {
@@ -442,6 +444,10 @@ core::Digest fingerprint(
     const Config& config, const StoredWeights& weights, const FaultFound& found) {
   WeightsDigest digest;
   for (const auto i : by_name(weights.size(), [&](std::size_t i) { return weights.name(i); })) {
+    if (weights.has_rows(i)) {
+      read_parts(weights, i, digest, found);
+      continue;
+    }
     auto values = torch::empty(weights.shape(i), torch::kFloat32);
     weights.read_into(i, values, found);
     digest.add(weights.name(i), values);

@@ -88,7 +88,7 @@ class WeightTaker {
   /// contiguous, in order. The memory of `rows` is used again afterwards.
   virtual void take(const torch::Tensor& weight, std::int64_t first, const torch::Tensor& rows) = 0;
   /// Receives the blocks that hold a weight which takes() accepted. Returns whether they suffice:
-  /// take() is then not called for it.
+  /// take() is then not called for it, and its numbers are not read.
   virtual bool take_blocks(const torch::Tensor& /*weight*/, const std::vector<GgufRows>& /*rows*/) {
     return false;
   }
@@ -101,6 +101,7 @@ struct ReadModel {
   std::shared_ptr<nn::Model> model;
   core::Digest fingerprint;
   core::Digest stored;  ///< fingerprint of the files' weights, without the adapter's changes
+  bool digested;  ///< false: WeightTaker::take_blocks() took some, and there are no fingerprints
 };
 
 /// Creates a model of config.options with the files' weights on the CPU: reads float32, applies
@@ -124,8 +125,8 @@ torch::Dtype stored_type(const TensorFiles& files, const Family* family);
 /// Returns the XXH3-128 of the options that affect the function (options_digest) and of the
 /// weights' names, shapes and values as float32.
 core::Digest fingerprint(const nn::Model& model);
-/// Computes the fingerprint of stored weights, read one at a time. Reports values that are not
-/// finite.
+/// Computes the fingerprint of stored weights, read one at a time, in parts of a few MiB if the
+/// files allow it. Reports values that are not finite.
 core::Digest fingerprint(
     const Config& config, const StoredWeights& weights, const FaultFound& found);
 

@@ -110,8 +110,15 @@ namespace {
 class WholeRows : public nn::HeadBlock {
  public:
   WholeRows(nn::Head& head, const torch::Tensor& f, const nn::Targets& targets) {
-    const auto rows = head.log_probs(f, &log_z);
-    log_prob = rows.gather(1, targets.there.unsqueeze(1)).squeeze(1);
+    constexpr std::int64_t kRows = 256;  // at a time: each has a number for every word
+    std::vector<torch::Tensor> chosen, normalisers;
+    for (std::int64_t first = 0; first == 0 || first < f.size(0); first += kRows) {
+      const auto words = targets.there.slice(0, first, first + kRows).unsqueeze(1);
+      const auto rows =
+          head.log_probs(f.slice(0, first, first + kRows), &normalisers.emplace_back());
+      chosen.push_back(rows.gather(1, words).squeeze(1));
+    }
+    log_prob = torch::cat(chosen), log_z = torch::cat(normalisers);
   }
   torch::Tensor backward(
       const torch::Tensor&, const torch::Tensor&, std::vector<torch::Tensor>&) override {
