@@ -233,6 +233,30 @@ class BpeEncoder : public Encoder {
   MergeTable::Scratch scratch_;
 };
 
+core::Json pre_tokenizer_of(const ByteLevel& tokenizer) {
+  using What = SplitStep::What;
+  const auto kind = tokenizer.split().kind();
+  const bool merged = tokenizer.kind() == TokenizerKind::bpe;
+  auto steps = kind == Split::Kind::steps ? tokenizer.split().steps() : std::vector<SplitStep>{};
+  // ByteLevel itself includes GPT-2's pattern.
+  bool last_is_gpt2 = merged && kind == Split::Kind::gpt2;
+  if (merged && (kind == Split::Kind::digits_gpt2 || kind == Split::Kind::runs_gpt2)) {
+    steps.push_back({kind == Split::Kind::runs_gpt2 ? What::numbers : What::each_number});
+    last_is_gpt2 = true;
+  } else if (merged && !pattern_of(kind).empty() && !last_is_gpt2) {
+    steps.push_back({What::pattern});
+    steps.back().text = pattern_of(kind);
+  } else if (!steps.empty() && steps.back().what == What::gpt2) {
+    steps.pop_back();
+    last_is_gpt2 = true;
+  }
+  std::vector<core::Json> list;
+  for (const SplitStep& step : steps) list.push_back(split_step_json(step));
+  list.push_back({{"add_prefix_space", false}, {"trim_offsets", true}, {"type", "ByteLevel"},
+      {"use_regex", last_is_gpt2}});
+  return sequence_json("pretokenizers", std::move(list));
+}
+
 }  // namespace
 
 void append_in_alphabet(std::string_view bytes, std::string& out) {
@@ -351,64 +375,17 @@ std::vector<std::string> ByteLevel::file_names() const {
 }
 
 std::string ByteLevel::json() const {
-  const std::vector<std::string> names = file_names();
-  JsonText json;
-  json.open('{');
-  append_added_tokens(json, parts_.steps, special_);
-  json.key("decoder").raw(
-      R"({"add_prefix_space":true,"trim_offsets":true,"type":"ByteLevel","use_regex":true})");
-  json.key("model").open('{');
-  json.key("byte_fallback").raw("false").key("continuing_subword_prefix").raw("null");
-  json.key("dropout").raw("null").key("end_of_word_suffix").raw("null");
-  json.key("fuse_unk").raw("false");
-  json.key("ignore_merges").raw(parts_.whole_words ? "true" : "false");
-  json.key("merges").open('[');
-  std::string pair;
-  for (const Merge& merge : merges_.list()) {
-    pair.assign(names[merge.left]).append(" ").append(names[merge.right]);
-    json.item().string(pair);
-  }
-  json.close(']');
-  json.key("type").string("BPE").key("unk_token").raw("null");
-  append_vocabulary(
-      json.key("vocab"), vocabulary_, names, outside_vocabulary(parts_.steps, vocabulary_));
-  json.close('}');
-  append_normalizer(json, parts_.steps.normalizer());
-  json.key("padding").raw("null");
-  append_template(json, *this);
-  append_pre_tokenizer(json);
-  json.key("truncation").raw("null").key("version").string("1.0");
-  json.close('}');
-  return std::move(json).text();
-}
-
-void ByteLevel::append_pre_tokenizer(JsonText& json) const {
-  const Split& split = parts_.split;
-  const bool merged = kind() == TokenizerKind::bpe;
-  std::vector<SplitStep> steps =
-      split.kind() == Split::Kind::steps ? split.steps() : std::vector<SplitStep>{};
-  // ByteLevel itself includes GPT-2's pattern.
-  bool last_is_gpt2 = merged && split.kind() == Split::Kind::gpt2;
-  if (merged &&
-      (split.kind() == Split::Kind::digits_gpt2 || split.kind() == Split::Kind::runs_gpt2)) {
-    steps.push_back({split.kind() == Split::Kind::runs_gpt2 ? SplitStep::What::numbers
-                                                            : SplitStep::What::each_number});
-    last_is_gpt2 = true;
-  } else if (merged && !pattern_of(split.kind()).empty() && !last_is_gpt2) {
-    steps.push_back({SplitStep::What::pattern});
-    steps.back().text = pattern_of(split.kind());
-  } else if (!steps.empty() && steps.back().what == SplitStep::What::gpt2) {
-    steps.pop_back();
-    last_is_gpt2 = true;
-  }
-  json.key("pre_tokenizer");
-  if (!steps.empty()) json.open('{').key("pretokenizers").open('[');
-  for (const SplitStep& step : steps) append_split_step(json.item(), step);
-  if (!steps.empty()) json.item();
-  json.open('{').key("add_prefix_space").raw("false").key("trim_offsets").raw("true");
-  json.key("type").string("ByteLevel").key("use_regex").raw(last_is_gpt2 ? "true" : "false");
-  json.close('}');
-  if (!steps.empty()) json.close(']').key("type").string("Sequence").close('}');
+  const auto names = file_names();
+  return tokenizer_text(*this,
+      {{"added_tokens", added_tokens_json(parts_.steps, special_)},
+          {"decoder", {{"add_prefix_space", true}, {"trim_offsets", true}, {"type", "ByteLevel"},
+                          {"use_regex", true}}},
+          {"normalizer", normalizer_json(parts_.steps.normalizer())},
+          {"pre_tokenizer", pre_tokenizer_of(*this)}},
+      bpe_model({{"ignore_merges", parts_.whole_words}}),
+      {{"merges", merges_text(merges_.list(), names)},
+          {"vocab",
+              vocabulary_text(vocabulary_, names, outside_vocabulary(parts_.steps, vocabulary_))}});
 }
 
 TokenizerPtr make_bytes_tokenizer() {

@@ -25,8 +25,6 @@ std::string to_base64(std::string_view bytes);
 /// Decodes text with or without padding; returns nothing for an invalid character.
 std::optional<std::string> of_base64(std::string_view text);
 
-class JsonText;
-
 /// ByteLevel is the tokenizer of kinds `bytes` and `bpe`.
 class ByteLevel : public Tokenizer {
  public:
@@ -65,8 +63,6 @@ class ByteLevel : public Tokenizer {
   std::vector<std::string> file_names() const;
 
  private:
-  void append_pre_tokenizer(JsonText& json) const;
-
   std::uint32_t bytes_[256];
   MergeTable merges_;
   Parts parts_;

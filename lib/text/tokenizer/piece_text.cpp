@@ -61,18 +61,9 @@ void PieceText::decode(
   line_start = trims_ && out.size() == from;
 }
 
-void append_rules(JsonText& json, const PieceRules& rules) {
-  const auto list = [&json](const char* key, const std::vector<std::uint32_t>& ids) {
-    json.key(key).open('[');
-    for (const auto id : ids) json.item().number(id);
-    json.close(']');
-  };
-  json.key("sentencepiece").open('{');
-  list("symbols", rules.symbols);
-  list("tied", rules.tied);
-  json.key("unknown").string(rules.unknown);
-  list("unused", rules.unused);
-  json.close('}');
+core::Json rules_json(const PieceRules& rules) {
+  return {{"symbols", rules.symbols}, {"tied", rules.tied}, {"unknown", rules.unknown},
+      {"unused", rules.unused}};
 }
 
 std::vector<AddedToken> symbols_of(const PieceRules& rules, const Vocabulary& vocabulary) {
@@ -99,17 +90,15 @@ std::string pattern_of(const std::vector<AddedToken>& symbols) {
   return pattern;
 }
 
-void PieceText::append_decoder(JsonText& json) const {
-  json.key("decoder").open('{').key("decoders").open('[');
-  for (const auto& [old, now] : decoder_.replaced) {
-    json.item().open('{').key("content").string(now).key("pattern").open('{');
-    json.key("String").string(old).close('}').key("type").string("Replace").close('}');
-  }
-  if (!names_bytes_) json.item().raw(R"({"type":"ByteFallback"})");
-  json.item().raw(R"({"type":"Fuse"})");
+core::Json PieceText::decoder_json() const {
+  auto steps = core::Json::array();
+  for (const auto& [old, now] : decoder_.replaced)
+    steps.push_back({{"content", now}, {"pattern", {{"String", old}}}, {"type", "Replace"}});
+  if (!names_bytes_) steps.push_back(core::Json{{"type", "ByteFallback"}});
+  steps.push_back(core::Json{{"type", "Fuse"}});
   if (decoder_.strips_space)
-    json.item().raw(R"({"content":" ","start":1,"stop":0,"type":"Strip"})");
-  json.close(']').key("type").string("Sequence").close('}');
+    steps.push_back({{"content", " "}, {"start", 1}, {"stop", 0}, {"type", "Strip"}});
+  return {{"decoders", std::move(steps)}, {"type", "Sequence"}};
 }
 
 }  // namespace text

@@ -44,8 +44,8 @@ class PieceText {
   /// Appends the text of `id`, whose token is `token`; see Tokenizer::decode_token(). Throws
   /// Error{bad_data} for a token that the decoder makes more than 64 times as long.
   void decode(std::uint32_t id, std::string_view token, bool& line_start, std::string& out) const;
-  /// Writes "decoder" of a tokenizer.json.
-  void append_decoder(JsonText& json) const;
+  /// Returns "decoder" of a tokenizer.json.
+  core::Json decoder_json() const;
 
  private:
   std::uint32_t bytes_[256] = {};
@@ -58,8 +58,8 @@ class PieceText {
   std::string unknown_text_;
 };
 
-/// Writes "sentencepiece", the rules, as a member of "model".
-void append_rules(JsonText& json, const PieceRules& rules);
+/// Returns "sentencepiece", the rules, a member of "model".
+core::Json rules_json(const PieceRules& rules);
 /// Returns the user-defined pieces as tokens to find in a text.
 std::vector<AddedToken> symbols_of(const PieceRules& rules, const Vocabulary& vocabulary);
 /// Returns a pattern that matches the symbols, the longest first; empty if there are none.

@@ -245,56 +245,33 @@ void Pieces::decode_token(std::uint32_t id, bool& line_start, std::string& out) 
 }
 
 std::string Pieces::json() const {
-  std::vector<std::string> names(size());
-  for (std::uint32_t id = 0; id < size(); ++id) names[id] = token(id);
-  const auto flag = [](bool value) { return value ? "true" : "false"; };
-  JsonText json;
-  json.open('{');
-  append_added_tokens(json, parts_.steps, special_);
-  pieces_.append_decoder(json);
-  json.key("model").open('{').key("byte_fallback").raw(flag(parts_.byte_fallback));
-  json.key("continuing_subword_prefix").raw("null").key("dropout").raw("null");
-  json.key("end_of_word_suffix").raw("null").key("fuse_unk").raw(flag(parts_.fuse_unknown));
+  const auto names = names_of(*this);
+  // Tokens may hold spaces, so that a merge is two strings.
+  const auto merges = merges_text(merges_.list(), names, true);
   // Another reader of the file merges a symbol, which the pre-tokenizer isolates, unless told.
   const bool symbols = parts_.rules && !parts_.rules->symbols.empty();
-  json.key("ignore_merges").raw(flag(parts_.whole_words || symbols)).key("merges").open('[');
-  // Tokens may hold spaces, so that a merge is two strings.
-  for (const Merge& merge : merges_.list()) {
-    json.item().open('[').item().string(names[merge.left]);
-    json.item().string(names[merge.right]).close(']');
-  }
-  json.close(']');
-  if (parts_.rules) append_rules(json, *parts_.rules);
-  json.key("type").string("BPE").key("unk_token");
-  parts_.unknown.empty() ? json.raw("null") : json.string(parts_.unknown);
-  append_vocabulary(
-      json.key("vocab"), vocabulary_, names, outside_vocabulary(parts_.steps, vocabulary_));
-  json.close('}');
-  append_normalizer(json, parts_.steps.normalizer());
-  json.key("padding").raw("null");
-  append_template(json, *this);
-  if (parts_.rules) {
-    append_rules_split(json, parts_.steps, pattern_of(symbols_of(*parts_.rules, vocabulary_)));
-    json.key("truncation").raw("null").key("version").string("1.0").close('}');
-    return std::move(json).text();
-  }
-  json.key("pre_tokenizer");
-  const bool marks = !parts_.metaspace.mark.empty(),
-             numbers = parts_.split.kind() == Split::Kind::steps;
-  if (marks && numbers) json.open('{').key("pretokenizers").open('[').item();
-  if (marks) {
-    constexpr std::string_view kNames[] = {"never", "first", "always"};
-    json.open('{').key("prepend_scheme");
-    json.string(kNames[static_cast<std::size_t>(parts_.metaspace.prepend)]);
-    json.key("replacement").string(parts_.metaspace.mark);
-    json.key("split").raw(flag(parts_.metaspace.split)).key("type").string("Metaspace").close('}');
-  }
-  if (marks && numbers) json.item();
-  if (numbers) append_split_step(json, parts_.split.steps().front());
-  if (marks && numbers) json.close(']').key("type").string("Sequence").close('}');
-  if (!marks && !numbers) json.raw("null");
-  json.key("truncation").raw("null").key("version").string("1.0").close('}');
-  return std::move(json).text();
+  auto model = bpe_model({{"byte_fallback", parts_.byte_fallback},
+      {"fuse_unk", parts_.fuse_unknown}, {"ignore_merges", parts_.whole_words || symbols}});
+  if (parts_.rules) model["sentencepiece"] = rules_json(*parts_.rules);
+  if (!parts_.unknown.empty()) model["unk_token"] = parts_.unknown;
+  std::vector<core::Json> splits;
+  const auto& [mark, prepend, split] = parts_.metaspace;
+  constexpr std::string_view kNames[] = {"never", "first", "always"};
+  if (!mark.empty())
+    splits.push_back({{"prepend_scheme", kNames[static_cast<std::size_t>(prepend)]},
+        {"replacement", mark}, {"split", split}, {"type", "Metaspace"}});
+  if (parts_.split.kind() == Split::Kind::steps)
+    splits.push_back(split_step_json(parts_.split.steps().front()));
+  return tokenizer_text(*this,
+      {{"added_tokens", added_tokens_json(parts_.steps, special_)},
+          {"decoder", pieces_.decoder_json()},
+          {"normalizer", normalizer_json(parts_.steps.normalizer())},
+          {"pre_tokenizer", parts_.rules ? rules_split_json(parts_.steps,
+                                               pattern_of(symbols_of(*parts_.rules, vocabulary_)))
+                                         : sequence_json("pretokenizers", std::move(splits))}},
+      model,
+      {{"merges", merges}, {"vocab", vocabulary_text(vocabulary_, names,
+                                         outside_vocabulary(parts_.steps, vocabulary_))}});
 }
 
 }  // namespace text

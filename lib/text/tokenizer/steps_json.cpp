@@ -1,9 +1,69 @@
 #include "text/tokenizer/steps_json.h"
 
-#include "core/json.h"
 #include "text/tokenizer/byte_level.h"
 
 namespace text {
+namespace {
+
+core::Json json_of(const NormalStep& step) {
+  using What = NormalStep::What;
+  const auto replace = [](const char* kind, std::string_view from, std::string_view to) {
+    return core::Json{{"content", to}, {"pattern", {{kind, from}}}, {"type", "Replace"}};
+  };
+  switch (step.what) {
+    case What::nfc: return {{"type", "NFC"}};
+    case What::nfkc: return {{"type", "NFKC"}};
+    case What::lowercase: return {{"type", "Lowercase"}};
+    case What::prepend: return {{"prepend", step.to}, {"type", "Prepend"}};
+    case What::replace: return replace("String", step.from, step.to);
+    case What::trim: return replace("Regex", kTrimmed, "");
+    case What::squeeze: return replace("Regex", kSqueezed, " ");
+    case What::charsmap: break;
+  }
+  return {{"precompiled_charsmap", to_base64(step.from)}, {"type", "Precompiled"}};
+}
+
+// Returns a template's special tokens around the sequence A, and around B in a pair.
+core::Json around_json(const Tokenizer& tokenizer, bool pair) {
+  auto list = core::Json::array();
+  const auto put = [&](const char* kind, std::string_view id, int type) {
+    list.push_back(core::Json{{kind, {{"id", id}, {"type_id", type}}}});
+  };
+  const auto& [begin, end] = tokenizer.text_template();
+  for (int i = 0; i < (pair ? 2 : 1); ++i) {
+    for (const auto id : begin) put("SpecialToken", tokenizer.token(id), i);
+    put("Sequence", i == 0 ? "A" : "B", i);
+    for (const auto id : end) put("SpecialToken", tokenizer.token(id), i);
+  }
+  return list;
+}
+
+// Returns "post_processor": null or the template.
+core::Json template_json(const Tokenizer& tokenizer) {
+  const auto& around = tokenizer.text_template();
+  if (around.empty()) return nullptr;
+  auto tokens = core::Json::object();
+  for (const auto* ids : {&around.begin, &around.end})
+    for (const auto id : *ids) {
+      const std::string token(tokenizer.token(id));
+      tokens[token] = {
+          {"id", token}, {"ids", core::Json::array({id})}, {"tokens", core::Json::array({token})}};
+    }
+  return {{"pair", around_json(tokenizer, true)}, {"single", around_json(tokenizer, false)},
+      {"special_tokens", tokens}, {"type", "TemplateProcessing"}};
+}
+
+// Returns an object with the members `small`, and `large` as JSON.
+std::string object_text(const core::Json& small, std::map<std::string, std::string> large) {
+  for (const auto& [key, value] : small.items()) large[key] = core::dump(value);
+  JsonText json;
+  json.open('{');
+  for (const auto& [key, value] : large) json.key(key).raw(value);
+  json.close('}');
+  return std::move(json).text();
+}
+
+}  // namespace
 
 void JsonText::comma() {
   if (!out_.empty() && out_.back() != '{' && out_.back() != '[') out_ += ',';
@@ -25,22 +85,14 @@ JsonText& JsonText::key(std::string_view name) {
 
 JsonText& JsonText::string(std::string_view text) { return raw(core::dump(core::Json(text))); }
 
-JsonText& JsonText::number(std::uint64_t value) { return raw(std::to_string(value)); }
-
-void append_special_tokens(JsonText& json, const std::vector<SpecialToken>& tokens) {
-  json.key("added_tokens").open('[');
-  for (const auto& token : tokens) {
-    json.item().open('{');
-    json.key("content").string(token.content).key("id").number(token.id);
-    json.key("lstrip").raw("false").key("normalized").raw("false").key("rstrip").raw("false");
-    json.key("single_word").raw("false").key("special").raw("true");
-    json.close('}');
-  }
-  json.close(']');
+std::vector<std::string> names_of(const Tokenizer& tokenizer) {
+  std::vector<std::string> names(tokenizer.size());
+  for (std::uint32_t id = 0; id < names.size(); ++id) names[id] = tokenizer.token(id);
+  return names;
 }
 
-void append_vocabulary(JsonText& json, const Vocabulary& vocabulary,
-    const std::vector<std::string>& names, const std::vector<bool>& outside) {
+std::string vocabulary_text(const Vocabulary& vocabulary, const std::vector<std::string>& names,
+    const std::vector<bool>& outside) {
   // Most names differ in their first bytes, which are compared as one number.
   struct Name {
     std::uint64_t start;
@@ -58,81 +110,53 @@ void append_vocabulary(JsonText& json, const Vocabulary& vocabulary,
   std::sort(sorted.begin(), sorted.end(), [&](const Name& a, const Name& b) {
     return a.start != b.start ? a.start < b.start : names[a.id] < names[b.id];
   });
+  JsonText json;
   json.open('{');
   for (const Name& name : sorted) json.key(names[name.id]).number(name.id);
   json.close('}');
+  return std::move(json).text();
 }
 
-namespace {
-
-std::string_view bool_text(bool value) { return value ? "true" : "false"; }
-
-void append_normal_step(JsonText& json, const NormalStep& step) {
-  json.open('{');
-  switch (step.what) {
-    case NormalStep::What::nfc: json.key("type").string("NFC"); break;
-    case NormalStep::What::nfkc: json.key("type").string("NFKC"); break;
-    case NormalStep::What::lowercase: json.key("type").string("Lowercase"); break;
-    case NormalStep::What::prepend:
-      json.key("prepend").string(step.to).key("type").string("Prepend");
-      break;
-    case NormalStep::What::replace:
-      json.key("content").string(step.to).key("pattern").open('{');
-      json.key("String").string(step.from).close('}').key("type").string("Replace");
-      break;
-    case NormalStep::What::trim:
-    case NormalStep::What::squeeze:
-      json.key("content").string(step.what == NormalStep::What::trim ? "" : " ");
-      json.key("pattern").open('{').key("Regex");
-      json.string(step.what == NormalStep::What::trim ? kTrimmed : kSqueezed).close('}');
-      json.key("type").string("Replace");
-      break;
-    case NormalStep::What::charsmap:
-      json.key("precompiled_charsmap").string(to_base64(step.from));
-      json.key("type").string("Precompiled");
-      break;
-  }
-  json.close('}');
-}
-
-// Writes a template's special tokens around the sequence A, and around B in a pair.
-void append_sequence(JsonText& json, const Tokenizer& tokenizer, bool pair) {
-  const auto& around = tokenizer.text_template();
-  const auto tokens = [&](const std::vector<std::uint32_t>& ids, int type) {
-    for (const std::uint32_t id : ids) {
-      json.item().open('{').key("SpecialToken").open('{');
-      json.key("id").string(tokenizer.token(id)).key("type_id").number(static_cast<unsigned>(type));
-      json.close('}').close('}');
-    }
-  };
+std::string merges_text(
+    const std::vector<Merge>& merges, const std::vector<std::string>& names, bool lists) {
+  JsonText json;
   json.open('[');
-  for (int i = 0; i < (pair ? 2 : 1); ++i) {
-    tokens(around.begin, i);
-    json.item().open('{').key("Sequence").open('{').key("id").string(i == 0 ? "A" : "B");
-    json.key("type_id").number(static_cast<unsigned>(i)).close('}').close('}');
-    tokens(around.end, i);
+  for (const Merge& merge : merges) {
+    const auto &left = names[merge.left], &right = names[merge.right];
+    if (lists || left.find(' ') != left.npos || right.find(' ') != right.npos)
+      json.item().open('[').item().string(left).item().string(right).close(']');
+    else json.item().string(left + " " + right);
   }
   json.close(']');
+  return std::move(json).text();
 }
 
-}  // namespace
+core::Json bpe_model(const core::Json& own) {
+  core::Json model = {{"byte_fallback", false}, {"continuing_subword_prefix", nullptr},
+      {"dropout", nullptr}, {"end_of_word_suffix", nullptr}, {"fuse_unk", false},
+      {"ignore_merges", false}, {"type", "BPE"}, {"unk_token", nullptr}};
+  model.update(own);
+  return model;
+}
 
-void append_added_tokens(
-    JsonText& json, const TextSteps& steps, const std::vector<SpecialToken>& special) {
-  if (steps.added().empty()) {
-    append_special_tokens(json, special);
-    return;
-  }
-  json.key("added_tokens").open('[');
-  for (const AddedToken& token : steps.added()) {
-    json.item().open('{').key("content").string(token.content).key("id").number(token.id);
-    json.key("lstrip").raw(bool_text(token.lstrip));
-    json.key("normalized").raw(bool_text(token.normalized));
-    json.key("rstrip").raw(bool_text(token.rstrip));
-    json.key("single_word").raw(bool_text(token.single_word));
-    json.key("special").raw(bool_text(token.special)).close('}');
-  }
-  json.close(']');
+std::string tokenizer_text(const Tokenizer& tokenizer, core::Json parts, const core::Json& model,
+    std::map<std::string, std::string> large) {
+  parts["padding"] = parts["truncation"] = nullptr;
+  parts["post_processor"] = template_json(tokenizer);
+  parts["version"] = "1.0";
+  return object_text(parts, {{"model", object_text(model, std::move(large))}});
+}
+
+core::Json added_tokens_json(const TextSteps& steps, const std::vector<SpecialToken>& special) {
+  auto tokens = steps.added();
+  if (tokens.empty())
+    for (const auto& [id, content] : special) tokens.push_back({id, content, true});
+  auto list = core::Json::array();
+  for (const auto& token : tokens)
+    list.push_back({{"content", token.content}, {"id", token.id}, {"lstrip", token.lstrip},
+        {"normalized", token.normalized}, {"rstrip", token.rstrip},
+        {"single_word", token.single_word}, {"special", token.special}});
+  return list;
 }
 
 std::vector<bool> outside_vocabulary(const TextSteps& steps, const Vocabulary& vocabulary) {
@@ -143,81 +167,42 @@ std::vector<bool> outside_vocabulary(const TextSteps& steps, const Vocabulary& v
   return outside;
 }
 
-void append_normalizer(JsonText& json, const Normalizer& normalizer) {
-  json.key("normalizer");
-  auto steps = normalizer.steps();
-  if (normalizer.prefix_once())  // a pre-tokenizer makes the prefix
-    std::erase_if(steps, [](auto& step) { return step.what == NormalStep::What::prepend; });
-  if (steps.empty()) {
-    json.raw("null");
-  } else if (steps.size() == 1) {
-    append_normal_step(json, steps[0]);
-  } else {
-    json.open('{').key("normalizers").open('[');
-    for (const NormalStep& step : steps) append_normal_step(json.item(), step);
-    json.close(']').key("type").string("Sequence").close('}');
-  }
+core::Json sequence_json(const char* list, std::vector<core::Json> steps) {
+  if (steps.empty()) return nullptr;
+  if (steps.size() == 1) return std::move(steps[0]);
+  return {{list, std::move(steps)}, {"type", "Sequence"}};
 }
 
-void append_split_step(JsonText& json, const SplitStep& step) {
-  json.open('{');
+core::Json normalizer_json(const Normalizer& normalizer) {
+  std::vector<core::Json> steps;
+  for (const auto& step : normalizer.steps())
+    // A pre-tokenizer makes the prefix that a text gets once.
+    if (!normalizer.prefix_once() || step.what != NormalStep::What::prepend)
+      steps.push_back(json_of(step));
+  return sequence_json("normalizers", std::move(steps));
+}
+
+core::Json split_step_json(const SplitStep& step) {
   using What = SplitStep::What;
-  if (step.what == What::numbers || step.what == What::each_number) {
-    json.key("individual_digits").raw(bool_text(step.what == What::each_number));
-    json.key("type").string("Digits");
-  } else {
-    constexpr std::string_view kNames[] = {
-        "Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"};
-    json.key("behavior").string(kNames[static_cast<std::size_t>(step.behaviour)]);
-    json.key("invert").raw(bool_text(step.invert)).key("pattern").open('{');
-    json.key(step.what == What::string ? "String" : "Regex");
-    json.string(step.what == What::gpt2 ? pattern_of(Split::Kind::gpt2) : step.text).close('}');
-    json.key("type").string("Split");
-  }
-  json.close('}');
+  if (step.what == What::numbers || step.what == What::each_number)
+    return {{"individual_digits", step.what == What::each_number}, {"type", "Digits"}};
+  constexpr std::string_view kNames[] = {
+      "Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"};
+  const auto text = step.what == What::gpt2 ? pattern_of(Split::Kind::gpt2) : step.text;
+  return {{"behavior", kNames[static_cast<std::size_t>(step.behaviour)]}, {"invert", step.invert},
+      {"pattern", {{step.what == What::string ? "String" : "Regex", text}}}, {"type", "Split"}};
 }
 
-void append_rules_split(JsonText& json, const TextSteps& steps, const std::string& pattern) {
+core::Json rules_split_json(const TextSteps& steps, const std::string& pattern) {
   const auto& normalizer = steps.normalizer();
-  json.key("pre_tokenizer");
-  if (!normalizer.prefix_once() && pattern.empty()) {
-    json.raw("null");
-    return;
-  }
-  json.open('{').key("pretokenizers").open('[');
-  if (normalizer.prefix_once()) {
-    json.item().open('{').key("prepend_scheme").string("first").key("replacement");
-    json.string(normalizer.steps().back().to).key("split").raw("false");
-    json.key("type").string("Metaspace").close('}');
-  }
+  auto list = core::Json::array();
+  if (normalizer.prefix_once())
+    list.push_back({{"prepend_scheme", "first"}, {"replacement", normalizer.steps().back().to},
+        {"split", false}, {"type", "Metaspace"}});
   if (!pattern.empty())
-    append_split_step(json.item(), {.what = SplitStep::What::pattern, .text = pattern});
-  json.close(']').key("type").string("Sequence").close('}');
-}
-
-void append_template(JsonText& json, const Tokenizer& tokenizer) {
-  json.key("post_processor");
-  const auto& around = tokenizer.text_template();
-  if (around.empty()) {
-    json.raw("null");
-    return;
-  }
-  json.open('{').key("pair");
-  append_sequence(json, tokenizer, true);
-  json.key("single");
-  append_sequence(json, tokenizer, false);
-  std::vector<std::uint32_t> ids = around.begin;
-  ids.insert(ids.end(), around.end.begin(), around.end.end());
-  std::sort(ids.begin(), ids.end(),
-      [&](std::uint32_t a, std::uint32_t b) { return tokenizer.token(a) < tokenizer.token(b); });
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  json.key("special_tokens").open('{');
-  for (const std::uint32_t id : ids) {
-    json.key(tokenizer.token(id)).open('{').key("id").string(tokenizer.token(id));
-    json.key("ids").open('[').item().number(id).close(']').key("tokens").open('[').item();
-    json.string(tokenizer.token(id)).close(']').close('}');
-  }
-  json.close('}').key("type").string("TemplateProcessing").close('}');
+    list.push_back(split_step_json({.what = SplitStep::What::pattern, .text = pattern}));
+  if (list.empty()) return nullptr;
+  return {{"pretokenizers", std::move(list)}, {"type", "Sequence"}};
 }
 
 }  // namespace text

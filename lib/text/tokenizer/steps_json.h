@@ -1,15 +1,15 @@
 #pragma once
-// Writes the parts of a canonical tokenizer.json around the model: added tokens, normalizer,
-// splitters, template.
-// Writes the canonical JSON of a tokenizer directly, because a document tree of 100,000 nodes takes
-// ten times as long. The caller writes keys in sorted order; the bytes equal those of core::dump.
+// Writes a canonical tokenizer.json: sorted keys, as core::dump writes them. The large parts,
+// vocabulary and merges, are written directly, because a document tree of 100,000 nodes takes ten
+// times as long. The other parts are values.
 
+#include "core/json.h"
 #include "text/tokenizer/split.h"
 #include "text/tokenizer/text_steps.h"
 
 namespace text {
 
-/// A JsonText builds one JSON document.
+/// A JsonText builds one JSON document. The caller writes keys in sorted order.
 class JsonText {
  public:
   /// Opens an object '{' or a list '['.
@@ -25,7 +25,7 @@ class JsonText {
     out_ += json;
     return *this;
   }
-  JsonText& number(std::uint64_t value);
+  JsonText& number(std::uint64_t value) { return raw(std::to_string(value)); }
   std::string text() && { return std::move(out_); }
 
  private:
@@ -33,26 +33,35 @@ class JsonText {
   std::string out_;
 };
 
-/// Writes "added_tokens": [...].
-void append_special_tokens(JsonText& json, const std::vector<SpecialToken>& tokens);
-/// Writes {name: id}, sorted by name, where names[id] is the token's name in the file. Omits the
+/// Returns each id's token, which is its name in the file.
+std::vector<std::string> names_of(const Tokenizer& tokenizer);
+/// Returns {name: id}, sorted by name, where names[id] is the token's name in the file. Omits the
 /// ids of `outside` if it is not empty.
-void append_vocabulary(JsonText& json, const Vocabulary& vocabulary,
-    const std::vector<std::string>& names, const std::vector<bool>& outside = {});
+std::string vocabulary_text(const Vocabulary& vocabulary, const std::vector<std::string>& names,
+    const std::vector<bool>& outside = {});
+/// Returns the merges, each as one string "a b", or as a list if that is not clear or if `lists`.
+std::string merges_text(
+    const std::vector<Merge>& merges, const std::vector<std::string>& names, bool lists = false);
+/// Returns the members of a BPE model but its vocabulary and merges: `own`, and others as they are
+/// without them.
+core::Json bpe_model(const core::Json& own);
+/// Returns a tokenizer.json. `parts` are its members but the model and the template, `model` the
+/// model's; `large` are further members of the model as JSON.
+std::string tokenizer_text(const Tokenizer& tokenizer, core::Json parts, const core::Json& model,
+    std::map<std::string, std::string> large);
 
-/// Writes "added_tokens": all of `steps` if it has any, else the special ones.
-void append_added_tokens(
-    JsonText& json, const TextSteps& steps, const std::vector<SpecialToken>& special);
+/// Returns "added_tokens": all of `steps` if it has any, else the special ones.
+core::Json added_tokens_json(const TextSteps& steps, const std::vector<SpecialToken>& special);
 /// Returns which ids are not in "vocab": added tokens that it did not list, and nameless tokens.
 std::vector<bool> outside_vocabulary(const TextSteps& steps, const Vocabulary& vocabulary);
-/// Writes "normalizer": null, a step or a sequence of steps.
-void append_normalizer(JsonText& json, const Normalizer& normalizer);
-/// Writes "pre_tokenizer" of a tokenizer.model for other readers of the file: the prefix that a
+/// Returns null, the only step, or a sequence that has the steps under `list`.
+core::Json sequence_json(const char* list, std::vector<core::Json> steps);
+/// Returns "normalizer".
+core::Json normalizer_json(const Normalizer& normalizer);
+/// Returns "pre_tokenizer" of a tokenizer.model for other readers of the file: the prefix that a
 /// text gets once, and a split at the pattern of the symbols.
-void append_rules_split(JsonText& json, const TextSteps& steps, const std::string& pattern);
-/// Writes one step of a pre-tokenizer.
-void append_split_step(JsonText& json, const SplitStep& step);
-/// Writes "post_processor": null or the template.
-void append_template(JsonText& json, const Tokenizer& tokenizer);
+core::Json rules_split_json(const TextSteps& steps, const std::string& pattern);
+/// Returns one step of a pre-tokenizer.
+core::Json split_step_json(const SplitStep& step);
 
 }  // namespace text

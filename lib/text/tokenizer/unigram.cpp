@@ -1,6 +1,5 @@
 #include "text/tokenizer/unigram.h"
 
-#include "core/json.h"
 #include "text/tokenizer/utf8.h"
 #include "text/tokenizer/word_cache.h"
 
@@ -218,26 +217,22 @@ void Unigram::decode_token(std::uint32_t id, bool& line_start, std::string& out)
 }
 
 std::string Unigram::json() const {
-  const auto flag = [](bool value) { return value ? "true" : "false"; };
-  JsonText json;
-  json.open('{');
-  append_added_tokens(json, parts_.steps, special_);
-  pieces_.append_decoder(json);
-  json.key("model").open('{').key("byte_fallback").raw(flag(parts_.byte_fallback));
-  if (parts_.rules) append_rules(json, *parts_.rules);
-  json.key("type").string("Unigram").key("unk_id").number(parts_.unknown);
-  json.key("vocab").open('[');
+  JsonText pieces;
+  pieces.open('[');
   for (std::uint32_t id = 0; id < parts_.scores.size(); ++id) {
-    json.item().open('[').item().string(token(id));
-    json.item().raw(core::dump(core::Json(parts_.scores[id]))).close(']');
+    pieces.item().open('[').item().string(token(id));
+    pieces.item().raw(core::dump(core::Json(parts_.scores[id]))).close(']');
   }
-  json.close(']').close('}');
-  append_normalizer(json, parts_.steps.normalizer());
-  json.key("padding").raw("null");
-  append_template(json, *this);
-  append_rules_split(json, parts_.steps, "");
-  json.key("truncation").raw("null").key("version").string("1.0").close('}');
-  return std::move(json).text();
+  pieces.close(']');
+  core::Json model = {
+      {"byte_fallback", parts_.byte_fallback}, {"type", "Unigram"}, {"unk_id", parts_.unknown}};
+  if (parts_.rules) model["sentencepiece"] = rules_json(*parts_.rules);
+  return tokenizer_text(*this,
+      {{"added_tokens", added_tokens_json(parts_.steps, special_)},
+          {"decoder", pieces_.decoder_json()},
+          {"normalizer", normalizer_json(parts_.steps.normalizer())},
+          {"pre_tokenizer", rules_split_json(parts_.steps, "")}},
+      model, {{"vocab", std::move(pieces).text()}});
 }
 
 }  // namespace text

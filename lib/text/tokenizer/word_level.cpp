@@ -133,27 +133,18 @@ void WordLevel::decode_token(std::uint32_t id, bool& line_start, std::string& ou
 }
 
 std::string WordLevel::json() const {
-  std::vector<std::string> names(size());
-  for (std::uint32_t id = 0; id < size(); ++id) names[id] = token(id);
-  JsonText json;
-  json.open('{').key("added_tokens").raw("[]").key("decoder").raw("null");
-  json.key("model").open('{').key("type").string("WordLevel");
-  json.key("unk_token").string(options_.unknown);
-  append_vocabulary(json.key("vocab"), vocabulary_, names);
-  json.close('}').key("normalizer");
-  if (options_.newline.empty()) {
-    json.raw("null");
-  } else {
-    json.open('{').key("content").string(" " + options_.newline + " ");
-    json.key("pattern").raw(R"({"String":"\n"})").key("type").string("Replace").close('}');
+  core::Json normalizer, split = {{"type", "WhitespaceSplit"}};
+  if (!options_.newline.empty()) {
+    normalizer = {{"content", " " + options_.newline + " "}, {"pattern", {{"String", "\n"}}},
+        {"type", "Replace"}};
+    split = {{"behavior", "Removed"}, {"invert", false}, {"pattern", {{"String", " "}}},
+        {"type", "Split"}};
   }
-  json.key("padding").raw("null").key("post_processor").raw("null").key("pre_tokenizer");
-  json.raw(
-      options_.newline.empty()
-          ? R"({"type":"WhitespaceSplit"})"
-          : R"({"behavior":"Removed","invert":false,"pattern":{"String":" "},"type":"Split"})");
-  json.key("truncation").raw("null").key("version").string("1.0").close('}');
-  return std::move(json).text();
+  return tokenizer_text(*this,
+      {{"added_tokens", core::Json::array()}, {"decoder", nullptr}, {"normalizer", normalizer},
+          {"pre_tokenizer", split}},
+      {{"type", "WordLevel"}, {"unk_token", options_.unknown}},
+      {{"vocab", vocabulary_text(vocabulary_, names_of(*this))}});
 }
 
 const char* plain_word_end(const char* p, const char* end) {
@@ -241,29 +232,14 @@ void CharUnits::decode_token(std::uint32_t id, bool& line_start, std::string& ou
 }
 
 std::string CharUnits::json() const {
-  std::vector<std::string> names(size());
-  for (std::uint32_t id = 0; id < size(); ++id) names[id] = token(id);
-  JsonText json;
-  json.open('{');
-  append_special_tokens(json, special_);
-  json.key("decoder").raw(R"({"suffix":"</w>","type":"BPEDecoder"})");
-  json.key("model").open('{');
-  json.key("byte_fallback").raw("false").key("continuing_subword_prefix").raw("null");
-  json.key("dropout").raw("null").key("end_of_word_suffix").string(kEndOfWord);
-  json.key("fuse_unk").raw("false").key("ignore_merges").raw("false").key("merges").open('[');
-  for (const Merge& merge : merges_.list()) {
-    const auto &left = names[merge.left], &right = names[merge.right];
-    if (left.find(' ') == left.npos && right.find(' ') == right.npos)
-      json.item().string(left + " " + right);
-    else json.item().open('[').item().string(left).item().string(right).close(']');
-  }
-  json.close(']').key("type").string("BPE").key("unk_token").string(unknown_name_);
-  append_vocabulary(json.key("vocab"), vocabulary_, names);
-  json.close('}');
-  json.key("normalizer").raw("null").key("padding").raw("null").key("post_processor").raw("null");
-  json.key("pre_tokenizer").raw(R"({"type":"WhitespaceSplit"})");
-  json.key("truncation").raw("null").key("version").string("1.0").close('}');
-  return std::move(json).text();
+  const auto names = names_of(*this);
+  return tokenizer_text(*this,
+      {{"added_tokens", added_tokens_json({}, special_)},
+          {"decoder", {{"suffix", kEndOfWord}, {"type", "BPEDecoder"}}}, {"normalizer", nullptr},
+          {"pre_tokenizer", {{"type", "WhitespaceSplit"}}}},
+      bpe_model({{"end_of_word_suffix", kEndOfWord}, {"unk_token", unknown_name_}}),
+      {{"merges", merges_text(merges_.list(), names)},
+          {"vocab", vocabulary_text(vocabulary_, names)}});
 }
 
 }  // namespace text
