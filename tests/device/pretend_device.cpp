@@ -5,6 +5,9 @@
 #include <ATen/native/CPUFallback.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/unfold_native.h>
+#include <ATen/ops/view_as_complex_native.h>
+#include <ATen/ops/view_as_real_native.h>
 #include <ATen/ops/view_native.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
@@ -198,7 +201,10 @@ Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides,
 
 // Returns a view for the CPU's operators.
 Tensor as_cpu(const Tensor& x) {
-  return torch::from_blob(x.data_ptr(), x.sizes(), x.strides(), x.options().device(torch::kCPU));
+  auto made =
+      torch::from_blob(x.data_ptr(), x.sizes(), x.strides(), x.options().device(torch::kCPU));
+  made._set_conj(x.is_conj());
+  return made;
 }
 
 Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
@@ -326,6 +332,9 @@ TORCH_LIBRARY_IMPL(aten, HPU, own) {
   own.impl("empty_strided", TORCH_FN(empty_strided));
   own.impl("as_strided", TORCH_FN(at::native::as_strided_tensorimpl));
   own.impl("view", TORCH_FN(at::native::view));
+  own.impl("unfold", TORCH_FN(at::native::unfold));
+  own.impl("view_as_complex", TORCH_FN(at::native::view_as_complex));
+  own.impl("view_as_real", TORCH_FN(at::native::view_as_real));
   own.impl("_reshape_alias", TORCH_FN(at::native::_reshape_alias));
   own.impl("resize_", TORCH_FN(resized));
   own.impl("copy_", TORCH_FN(copy));

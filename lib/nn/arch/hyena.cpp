@@ -62,16 +62,17 @@ class HyenaMixer : public Mixer, public OwnFirstValues {
     return x.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
   }
 
-  /// The filter (d, length). Without gradients it is made again only if its weights have changed.
+  /// The filter (d, length). Without gradients it is made again only if its weights have changed;
+  /// on a device always, because the comparison would wait for it.
   Tensor filter(torch::ScalarType type) {
-    if (torch::GradMode::is_enabled()) return make_filter().to(type);
+    if (torch::GradMode::is_enabled() || !frequency_.is_cpu()) return make_filter().to(type);
     const std::lock_guard<std::mutex> lock(mutex_);
     std::vector<Tensor> all = {frequency_};
     for (const auto& map : filter_)
       for (const auto& weight : map->parameters()) all.push_back(weight.flatten());
     const auto weights = torch::cat(all);
-    if (!made_.defined() || made_from_.dtype() != weights.dtype() ||
-        made_from_.device() != weights.device() || !torch::equal(made_from_, weights)) {
+    if (!made_.defined() || !made_.is_cpu() || made_from_.dtype() != weights.dtype() ||
+        !torch::equal(made_from_, weights)) {
       made_from_ = weights;
       made_ = make_filter();
     }
