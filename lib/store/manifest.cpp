@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/file_text.h"
+#include "core/json_members.h"
 #include "core/path_kind.h"
 #include "core/plain_text.h"
 #include "core/temporary_file.h"
@@ -16,86 +17,13 @@ namespace {
 using core::Code;
 using core::fail;
 using core::Json;
+using core::Members;
 using core::OrderedJson;
 
 constexpr const char* kFormat = "tessera-store";
 constexpr std::uint64_t kVersion = 1;
 constexpr std::uint64_t kMostGenerations = std::uint64_t{1} << 53, kMostParts = 1 << 20;
 constexpr double kLeastTempered = 1e-6, kMostTempered = 1e6;  // bounds of a calibration
-
-OrderedJson to_json(const Recall& recall) {
-  OrderedJson json;
-  json["k"] = recall.k, json["nprobe"] = recall.nprobe, json["queries"] = recall.queries;
-  json["recall"] = recall.recall;
-  return json;
-}
-
-SourcePart part_from(const Json& json, const std::string& origin) {
-  SourcePart part;
-  part.of = core::get_at_most(json, "of", kMostParts, origin, 1);
-  part.number = core::get_at_most(json, "number", part.of, origin, 1);
-  part.end = core::get_at_most(json, "end", kMostRows, origin);
-  part.begin = core::get_at_most(json, "begin", part.end, origin);
-  return part;
-}
-
-OrderedJson to_json(const Source& source) {
-  OrderedJson json;
-  json["data"] = source.data, json["rows"] = source.rows, json["documents"] = source.documents;
-  json["windows"] = source.windows;
-  if (source.part) json["part"] = to_json(*source.part);
-  json["shards"] = OrderedJson::array();
-  for (const SourceShard& shard : source.shards)
-    json["shards"].push_back(
-        {{"data", shard.data}, {"rows", shard.rows}, {"documents", shard.documents}});
-  return json;
-}
-
-// The shards add up to the source.
-std::vector<SourceShard> shards_from(
-    const Json& json, const Source& source, const std::string& origin) {
-  std::vector<SourceShard> shards;
-  std::uint64_t rows = 0, documents = 0;
-  for (const Json& entry : core::get<std::vector<Json>>(json, "shards", origin)) {
-    SourceShard shard;
-    shard.data = core::get<std::string>(entry, "data", origin);
-    shard.rows = core::get_at_most(entry, "rows", kMostRows, origin);
-    shard.documents = core::get_at_most(entry, "documents", kMostRows, origin);
-    rows += shard.rows, documents += shard.documents;
-    shards.push_back(std::move(shard));
-  }
-  if (rows != source.rows || documents != source.documents)
-    core::bad_data("{}: the shards of {} have {} rows in {} documents, but it has {} in {}", origin,
-        source.data, rows, documents, source.rows, source.documents);
-  return shards;
-}
-
-std::string file_name(
-    const Json& files, const char* key, const std::string& ending, const std::string& origin) {
-  auto name = core::get<std::string>(files, key, origin);
-  const bool none = name.empty() && std::string_view(key) == "index";
-  if (!none && !is_generation_of(name, key, ending))
-    core::bad_value(origin, fmt::format("the file \"{}\"", key), core::printable(name),
-        fmt::format("{0}{1}, {0}.N{1}", key, ending));
-  return name;
-}
-
-Calibration calibration_from(const Json& json, const std::string& origin) {
-  Calibration calibration;
-  const auto number = [&](const char* name, double least, double most) {
-    const auto value = core::get<double>(json, name, origin);
-    if (!(value >= least && value <= most))
-      core::bad_value(origin, fmt::format("\"{}\" of its calibration", name), value,
-          fmt::format("{} to {}", least, most));
-    return value;
-  };
-  calibration.tokens = core::get<std::uint64_t>(json, "tokens", origin);
-  calibration.temperature = number("temperature", kLeastTempered, kMostTempered);
-  calibration.share = number("share", 0, 0.99);
-  calibration.joint_temperature = number("joint_temperature", kLeastTempered, kMostTempered);
-  calibration.joint_bias = number("joint_bias", -kMostTempered, kMostTempered);
-  return calibration;
-}
 
 // Returns true if a shard of a, with rows, is b or a shard of b.
 bool share_shard(const Source& a, const Source& b) {
@@ -115,7 +43,119 @@ bool is_number(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+void digest_member(const Members& m, shard::Chain& digest) {
+  auto hex = digest.value().hex();
+  if (m.from() != nullptr) digest = shard::Chain::read(*m.from(), m.origin());
+  else m("digest", hex);
+}
+
+void file_member(
+    const Members& files, const char* key, const std::string& ending, std::string& name) {
+  files(key, name);
+  const bool none = name.empty() && std::string_view(key) == "index";
+  if (!none && !is_generation_of(name, key, ending))
+    core::bad_value(files.origin(), fmt::format("the file \"{}\"", key), core::printable(name),
+        fmt::format("{0}{1}, {0}.N{1}", key, ending));
+}
+
 }  // namespace
+
+// Found by Members, which looks in the namespace of the values.
+static void members(const Members& m, Recall& recall) {
+  m("k", recall.k), m("nprobe", recall.nprobe), m("queries", recall.queries);
+  m("recall", recall.recall);
+}
+
+static void members(const Members& m, SourcePart& part) {
+  m.count("number", part.number, kMostParts, 1);
+  m.count("of", part.of, kMostParts, part.number);
+  m.count("begin", part.begin, kMostRows);
+  m.count("end", part.end, kMostRows, part.begin);
+}
+
+static void members(const Members& m, SourceShard& shard) {
+  m("data", shard.data);
+  m.count("rows", shard.rows, kMostRows), m.count("documents", shard.documents, kMostRows);
+}
+
+// The shards add up to the source.
+static void members(const Members& m, Source& source) {
+  m("data", source.data), m("rows", source.rows), m("documents", source.documents);
+  m("windows", source.windows);
+  if (m.has("part", source.part.has_value()))
+    members(m.in("part"), source.part ? *source.part : source.part.emplace());
+  m.list("shards", source.shards);
+  if (m.from() == nullptr) return;
+  std::uint64_t rows = 0, documents = 0;
+  for (const auto& shard : source.shards) rows += shard.rows, documents += shard.documents;
+  if (rows != source.rows || documents != source.documents)
+    core::bad_data("{}: the shards of {} have {} rows in {} documents, but it has {} in {}",
+        m.origin(), source.data, rows, documents, source.rows, source.documents);
+}
+
+static void members(const Members& m, Calibration& calibration) {
+  const auto number = [&](const char* name, double& value, double least, double most) {
+    m(name, value);
+    if (m.from() != nullptr && !(value >= least && value <= most))
+      core::bad_value(m.origin(), fmt::format("\"{}\" of its calibration", name), value,
+          fmt::format("{} to {}", least, most));
+  };
+  m("tokens", calibration.tokens);
+  number("temperature", calibration.temperature, kLeastTempered, kMostTempered);
+  number("share", calibration.share, 0, 0.99);
+  number("joint_temperature", calibration.joint_temperature, kLeastTempered, kMostTempered);
+  number("joint_bias", calibration.joint_bias, -kMostTempered, kMostTempered);
+}
+
+static void members(const Members& m, Receipt& receipt) {
+  m("document", receipt.document), m("rows", receipt.rows);
+  m("values", receipt.values), m("generation", receipt.generation);
+}
+
+static void members(const Members& m, Progress& progress) {
+  m("plan", progress.plan), m("rows", progress.rows), m("place", progress.place);
+  m("trained_hash", progress.trained_hash);
+  digest_member(m, progress.digest);
+}
+
+static void members(const Members& m, Manifest& of) {
+  m.count("generation", of.generation, kMostGenerations, 1);
+  m.count("rows", of.rows, kMostRows);
+  m.count("width", of.width, kMostWidth, 1);
+  m.count("documents", of.documents, kMostRows, 1);
+  m.count("vocabulary", of.vocabulary, std::uint64_t{1} << 31);
+  std::string metric(name_of(of.metric));
+  m("metric", metric);
+  of.metric = metric_from(metric, m.origin());
+  m("index", of.index), m("model", of.model), m("tokenizer", of.tokenizer);
+  const Members files = m.in("files");
+  if (files.has("keys", of.keyed())) file_member(files, "keys", ".npy", of.keys_file);
+  else of.keys_file.clear();
+  file_member(files, "values", ".npy", of.values_file);
+  file_member(files, "documents", ".npy", of.documents_file);
+  file_member(files, "index", ".faiss", of.index_file);
+  if (!of.keyed()) m("values_hash", of.values_hash);
+  const auto hashed = [&](const char* key, const char* ending, std::string& name,
+                          std::string& hash) {
+    if (!files.has(key, !name.empty())) return false;
+    file_member(files, key, ending, name);
+    m((std::string(key) + "_hash").c_str(), hash);
+    return true;
+  };
+  hashed("places", ".npy", of.places_file, of.places_hash);
+  if (hashed("weights", ".npy", of.weights_file, of.weights_hash))
+    m("merge_neighbours", of.merge_neighbours);
+  if (hashed("projection", ".npy", of.projection_file, of.projection_hash))
+    m.count("model_width", of.model_width, kMostWidth, 1);
+  hashed("names", ".txt", of.names_file, of.names_hash);
+  if (m.has("key_scale", of.scaled())) m("key_scale", of.key_scale);
+  digest_member(m, of.digest);
+  m("documents_hash", of.documents_hash), m("index_hash", of.index_hash);
+  members(m.in("recall"), of.recall);
+  if (m.has("calibration", of.calibration.has_value()))
+    members(m.in("calibration"), of.calibration ? *of.calibration : of.calibration.emplace());
+  m.list("sources", of.sources), m.list("removed", of.removed);
+}
 
 std::string_view name_of(Metric metric) { return metric == Metric::ip ? "ip" : "l2"; }
 
@@ -155,133 +195,27 @@ bool overlap(const Source& a, const Source& b) {
   return a.part->begin < b.part->end && b.part->begin < a.part->end;
 }
 
-OrderedJson to_json(const SourcePart& part) {
-  OrderedJson json;
-  json["number"] = part.number, json["of"] = part.of;
-  json["begin"] = part.begin, json["end"] = part.end;
-  return json;
-}
+OrderedJson to_json(const SourcePart& part) { return core::written_members(part); }
+OrderedJson to_json(const Calibration& calibration) { return core::written_members(calibration); }
+OrderedJson to_json(const Receipt& receipt) { return core::written_members(receipt); }
 
-OrderedJson to_json(const Calibration& calibration) {
-  OrderedJson json;
-  json["tokens"] = calibration.tokens;
-  json["temperature"] = calibration.temperature, json["share"] = calibration.share;
-  json["joint_temperature"] = calibration.joint_temperature;
-  json["joint_bias"] = calibration.joint_bias;
-  return json;
-}
-
-OrderedJson to_json(const Receipt& receipt) {
-  OrderedJson json;
-  json["document"] = receipt.document, json["rows"] = receipt.rows;
-  json["values"] = receipt.values, json["generation"] = receipt.generation;
-  return json;
-}
-
-OrderedJson to_json(const Manifest& m) {
-  OrderedJson json;
-  json["format"] = kFormat, json["version"] = kVersion;
-  json["generation"] = m.generation;
-  json["rows"] = m.rows, json["width"] = m.width, json["documents"] = m.documents;
-  json["vocabulary"] = m.vocabulary, json["metric"] = name_of(m.metric);
-  json["index"] = m.index, json["model"] = m.model, json["tokenizer"] = m.tokenizer;
-  if (m.keyed()) json["files"]["keys"] = m.keys_file;
-  json["files"]["values"] = m.values_file;
-  json["files"]["documents"] = m.documents_file, json["files"]["index"] = m.index_file;
-  if (!m.keyed()) json["values_hash"] = m.values_hash;
-  if (!m.whole()) json["files"]["places"] = m.places_file, json["places_hash"] = m.places_hash;
-  if (m.weighted()) {
-    json["files"]["weights"] = m.weights_file, json["weights_hash"] = m.weights_hash;
-    json["merge_neighbours"] = m.merge_neighbours;
-  }
-  if (m.projected()) {
-    json["files"]["projection"] = m.projection_file, json["projection_hash"] = m.projection_hash;
-    json["model_width"] = m.model_width;
-  }
-  if (m.named()) json["files"]["names"] = m.names_file, json["names_hash"] = m.names_hash;
-  if (m.scaled()) json["key_scale"] = m.key_scale;
-  json["digest"] = m.digest.value().hex(), json["documents_hash"] = m.documents_hash;
-  json["index_hash"] = m.index_hash;
-  json["recall"] = to_json(m.recall);
-  if (m.calibration) json["calibration"] = to_json(*m.calibration);
-  json["sources"] = OrderedJson::array(), json["removed"] = OrderedJson::array();
-  for (const Source& source : m.sources) json["sources"].push_back(to_json(source));
-  for (const Receipt& receipt : m.removed) json["removed"].push_back(to_json(receipt));
+OrderedJson to_json(const Manifest& manifest) {
+  OrderedJson json{{"format", kFormat}, {"version", kVersion}};
+  auto copy = manifest;
+  members(Members(json), copy);
   return core::sealed(std::move(json));
 }
 
 Manifest manifest_from(const Json& json, const std::string& origin) {
   core::expect_format(json, kFormat, kVersion, "a store's", origin);
   Manifest m;
-  m.generation = core::get_at_most(json, "generation", kMostGenerations, origin, 1);
-  m.rows = core::get_at_most(json, "rows", kMostRows, origin);
-  m.width = core::get_at_most(json, "width", kMostWidth, origin, 1);
-  m.documents = core::get_at_most(json, "documents", kMostRows, origin, 1);
-  m.vocabulary = core::get_at_most(json, "vocabulary", std::uint64_t{1} << 31, origin);
-  m.metric = metric_from(core::get<std::string>(json, "metric", origin), origin);
-  m.index = core::get<std::string>(json, "index", origin);
-  m.model = core::get<std::string>(json, "model", origin);
-  m.tokenizer = core::get<std::string>(json, "tokenizer", origin);
-  const auto files = core::get<Json>(json, "files", origin);
-  m.keys_file.clear();
-  if (files.contains("keys")) m.keys_file = file_name(files, "keys", ".npy", origin);
-  else m.values_hash = core::get<std::string>(json, "values_hash", origin);
-  m.values_file = file_name(files, "values", ".npy", origin);
-  m.documents_file = file_name(files, "documents", ".npy", origin);
-  m.index_file = file_name(files, "index", ".faiss", origin);
-  if (files.contains("places")) {
-    m.places_file = file_name(files, "places", ".npy", origin);
-    m.places_hash = core::get<std::string>(json, "places_hash", origin);
-  }
-  if (files.contains("weights")) {
-    m.weights_file = file_name(files, "weights", ".npy", origin);
-    m.weights_hash = core::get<std::string>(json, "weights_hash", origin);
-    m.merge_neighbours = core::get<std::uint64_t>(json, "merge_neighbours", origin);
-  }
-  if (files.contains("projection")) {
-    m.projection_file = file_name(files, "projection", ".npy", origin);
-    m.projection_hash = core::get<std::string>(json, "projection_hash", origin);
-    m.model_width = core::get_at_most(json, "model_width", kMostWidth, origin, 1);
-  }
-  if (files.contains("names")) {
-    m.names_file = file_name(files, "names", ".txt", origin);
-    m.names_hash = core::get<std::string>(json, "names_hash", origin);
-  }
-  if (json.contains("key_scale")) m.key_scale = core::get<double>(json, "key_scale", origin);
+  members(Members(json, origin), m);
   if (!is_key_scale(m.key_scale))
     core::bad_value(origin, "\"key_scale\"", m.key_scale, "1, 1/2, 1/4, ...");
   if (m.exact() != m.index_file.empty())
     core::bad_data("{}: \"index\" is {}, but \"files\" names {}", origin, core::printable(m.index),
         m.exact() ? "one" : "none");
   if (m.exact() && !m.keyed()) core::bad_data("{}: an exact index in a store without keys", origin);
-  m.digest = shard::Chain::read(json, origin);
-  m.documents_hash = core::get<std::string>(json, "documents_hash", origin);
-  m.index_hash = core::get<std::string>(json, "index_hash", origin);
-  const auto recall = core::get<Json>(json, "recall", origin);
-  m.recall.k = core::get<std::int64_t>(recall, "k", origin);
-  m.recall.nprobe = core::get<std::int64_t>(recall, "nprobe", origin);
-  m.recall.queries = core::get<std::int64_t>(recall, "queries", origin);
-  m.recall.recall = core::get<double>(recall, "recall", origin);
-  if (json.contains("calibration"))
-    m.calibration = calibration_from(core::get<Json>(json, "calibration", origin), origin);
-  for (const Json& entry : core::get<std::vector<Json>>(json, "sources", origin)) {
-    Source source;
-    source.data = core::get<std::string>(entry, "data", origin);
-    source.rows = core::get<std::uint64_t>(entry, "rows", origin);
-    source.documents = core::get<std::uint64_t>(entry, "documents", origin);
-    source.windows = core::get<Json>(entry, "windows", origin);
-    if (entry.contains("part")) source.part = part_from(entry["part"], origin);
-    source.shards = shards_from(entry, source, origin);
-    m.sources.push_back(std::move(source));
-  }
-  for (const Json& entry : core::get<std::vector<Json>>(json, "removed", origin)) {
-    Receipt receipt;
-    receipt.document = core::get<std::uint64_t>(entry, "document", origin);
-    receipt.rows = core::get<std::uint64_t>(entry, "rows", origin);
-    receipt.values = core::get<std::string>(entry, "values", origin);
-    receipt.generation = core::get<std::uint64_t>(entry, "generation", origin);
-    m.removed.push_back(std::move(receipt));
-  }
   return m;
 }
 
@@ -386,22 +320,15 @@ Progress Progress::removal(const std::vector<std::int64_t>& documents, std::uint
 std::optional<Progress> read_progress(const std::string& folder) {
   const std::string path = folder + "/" + kProgressName;
   if (!std::filesystem::exists(path)) return std::nullopt;
-  const Json json = core::read_json(path);
   Progress progress;
-  progress.plan = core::get<Json>(json, "plan", path);
+  const Json json = core::read_json(path);
+  members(Members(json, path), progress);
   progress.generation(), progress.removes();  // these throw if the values are invalid
-  progress.rows = core::get<std::uint64_t>(json, "rows", path);
-  progress.digest = shard::Chain::read(json, path);
-  progress.place = core::get<Json>(json, "place", path);
-  progress.trained_hash = core::get<std::string>(json, "trained_hash", path);
   return progress;
 }
 
 void write_progress(const std::string& folder, const Progress& progress) {
-  Json json;
-  json["plan"] = progress.plan, json["rows"] = progress.rows;
-  json["digest"] = progress.digest.value().hex(), json["place"] = progress.place;
-  json["trained_hash"] = progress.trained_hash;
+  const Json json = core::written_members(progress);
   core::write_file(folder + "/" + kProgressName, core::dump(json) + "\n");
 }
 

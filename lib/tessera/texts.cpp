@@ -1,5 +1,4 @@
 #include "shard/dataset.h"
-#include "shard/writer.h"
 #include "tessera/inside.h"
 #include "tessera/shard.h"
 #include "text/documents/encode_shard.h"

@@ -3,7 +3,6 @@
 // Reads a teacher's targets (build-targets) for training.
 
 #include "model/folder.h"
-#include "text/tokenizer/tokenizer.h"
 #include "train/batches.h"
 #include "train/lora.h"
 #include "train/run_folder.h"

@@ -10,7 +10,6 @@
 #include "model/adapter.h"
 #include "model/folder.h"
 #include "ranks/meeting.h"
-#include "train/train_options.h"
 
 namespace train {
 namespace {

@@ -1,6 +1,5 @@
 #include "train/shards.h"
 
-#include "nn/arch/model.h"
 #include "nn/base/cuda.h"
 
 namespace train {

@@ -3,7 +3,6 @@
 
 #include "infer/sources/memory_options.h"
 #include "infer/windows/window_options.h"
-#include "model/folder.h"
 
 namespace infer {
 

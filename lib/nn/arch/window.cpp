@@ -8,7 +8,6 @@
 #include <ATen/ops/scaled_dot_product_attention.h>
 
 #include "nn/arch/mixer.h"
-#include "nn/layers/positions.h"
 
 namespace nn {
 namespace {
