@@ -5,8 +5,8 @@
 
 namespace core {
 
-/// A function members(const Members&, T&), in T's namespace, lists the members of a T in the order of
-/// the file.
+/// A function members(const Members&, T&), in T's namespace, lists the members of a T in the order
+/// of the file.
 class Members {
  public:
   /// Reads the members of an object. `origin` names its document in messages.
