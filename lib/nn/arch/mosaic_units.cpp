@@ -181,19 +181,12 @@ Tensor PersistentUnit::forward(const Tensor& x, const MosaicCall& call, const st
       key_scale_of(scalars_.key_scale).square(), before, call.state != nullptr);
   call.carry(name + ".sums", made.sums, before);
   const auto dropout = is_training() ? dropout_ : 0.0;
-  Tensor y;  // (B, T, d)
-  if (dropout == 0 && attend_slots_fits(made.keys, memory_keys_)) {
-    y = attend_slots(made.keys, memory_keys_, memory_values_);
-  } else {  // all rows share the slots: treat them as one row of queries
-    const auto queries = by_head(made.keys.view({1, rows * steps, d}), heads_);
-    y = attend(
-        queries, memory_keys_.unsqueeze(0), memory_values_.unsqueeze(0), {}, dropout, kUnscaled)
-            .transpose(1, 2)
-            .reshape({rows, steps, d});
-  }
+  // All rows share the slots: treat them as one row of queries.
+  const auto queries = by_head(made.keys.view({1, rows * steps, d}), heads_);
+  const auto y = attend(queries, memory_keys_.unsqueeze(0), memory_values_.unsqueeze(0), {},
+      dropout, kUnscaled);                                               // (1, heads, B T, width)
   const auto scale = value_scale_of(scalars_.value_scale).unsqueeze(1);  // (heads, 1)
-  return c_proj_->forward(
-      (y.view({rows, steps, heads_, d / heads_}) * scale).view({rows, steps, d}));
+  return c_proj_->forward((y.transpose(1, 2) * scale).reshape({rows, steps, d}));
 }
 
 MosaicRows::MosaicRows(const Batch& batch, State* state, bool may_open)

@@ -4,7 +4,6 @@
 // keep rows of C in registers. Files that include this header need the compiler options of
 // vector_math.h.
 
-#include <algorithm>
 #include <cstdint>
 
 #include "nn/kernels/vector_math.h"
@@ -68,15 +67,6 @@ inline void multiply(std::int64_t m, std::int64_t n, std::int64_t depth, const S
   for (; j + kVectors * kLanes <= n; j += kVectors * kLanes)
     columns<kVectors>(m, a, b + j, b_row, depth, add, c + j, c_row);
   for (; j < n; j += kLanes) columns<1>(m, a, b + j, b_row, depth, add, c + j, c_row);
-}
-
-/// Transposes rows (n, width) into out (width, padded), with zeros beyond n.
-inline void transpose(
-    const float* rows, std::int64_t n, std::int64_t width, std::int64_t padded, float* out) {
-  for (std::int64_t c = 0; c < width; ++c) {
-    for (std::int64_t j = 0; j < n; ++j) out[c * padded + j] = rows[j * width + c];
-    std::fill(out + c * padded + n, out + (c + 1) * padded, 0.0f);
-  }
 }
 
 inline std::int64_t padded_to_lanes(std::int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }

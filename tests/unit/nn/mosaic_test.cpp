@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "nn/arch/mosaic.h"
+#include "nn/layers/attention.h"
 #include "nn/ops/leaky.h"
-#include "nn/ops/slot_attention.h"
 #include "properties.h"
 
 namespace {
@@ -180,7 +180,8 @@ DOCTEST_TEST_CASE("leaky keys and mixed values have the derivatives that differe
   }
 }
 
-DOCTEST_TEST_CASE("attention to slots in tiles is softmax(q k^T) v, values and gradients") {
+DOCTEST_TEST_CASE(
+    "attention to slots that all rows share is softmax(q k^T) v, values and gradients") {
   // Three tiles, full and partial blocks of rows, a wide and a narrow part of a head's width.
   constexpr std::int64_t kSlots = 900, kLong = 145, kWide = 80;
   torch::manual_seed(2);
@@ -194,8 +195,10 @@ DOCTEST_TEST_CASE("attention to slots in tiles is softmax(q k^T) v, values and g
     const torch::NoGradGuard no_grad;
     k.narrow(1, 600, 300).mul_(2);
   }
-  DOCTEST_REQUIRE(nn::attend_slots_fits(q, k));
-  const auto y = nn::attend_slots(q, k, v);
+  const auto queries = q.view({1, 2 * kLong, kHeads, kWide}).transpose(1, 2);
+  const auto y = nn::attend(queries, k.unsqueeze(0), v.unsqueeze(0), {}, 0, {1, 0})
+                     .transpose(1, 2)
+                     .reshape(q.sizes());
   (y * to_y).sum().backward();
   std::vector<Tensor> exact;
   for (const auto& x : {q, k, v}) exact.push_back(x.detach().to(torch::kFloat64).requires_grad_());
