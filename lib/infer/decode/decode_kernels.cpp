@@ -335,8 +335,7 @@ void layer_norm(const float* x, const float* weight, const float* bias, std::int
 
 void rms_norm(const float* x, const float* weight, const float* bias, std::int64_t n, float epsilon,
     float* y) {
-  nn::vec::rms_norm(x, weight, n, epsilon, y);
-  if (bias != nullptr) add(bias, n, y);
+  nn::vec::rms_norm(x, weight, bias, n, epsilon, y);
 }
 
 void silu(float* x, std::int64_t n) {
@@ -369,12 +368,7 @@ void relu(float* x, std::int64_t n) {
 }
 
 void turn_pairs(const float* cos, const float* sin, std::int64_t pairs, float* x) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < pairs; ++i) {
-    const float first = x[i], second = x[pairs + i];
-    x[i] = first * cos[i] - second * sin[i];
-    x[pairs + i] = second * cos[i] + first * sin[i];
-  }
+  nn::vec::turn(cos, sin, pairs, x);
 }
 
 void add(const float* x, std::int64_t n, float* y) { nn::vec::add(x, n, y); }
@@ -426,12 +420,8 @@ void add_weighted(const float* weights, const float* v, std::int64_t stride, std
 #pragma GCC unroll 8
     for (int j = 0; j < kVectors; ++j) reinterpret_cast<Floats*>(out + first)[j] = sum[j];
   }
-  for (std::int64_t i = 0; i < n; ++i) {
-    const float* const value = v + i * stride;
-    const float weight = weights[i];
-#pragma omp simd
-    for (std::int64_t j = first; j < width; ++j) out[j] += weight * value[j];
-  }
+  for (std::int64_t i = 0; i < n; ++i)
+    nn::vec::add_scaled(weights[i], v + i * stride + first, width - first, out + first);
 }
 
 Precision parse_precision(const std::string& name) {

@@ -24,12 +24,8 @@ std::int64_t victim(const SlotMarks& marks, std::int64_t slots, bool lru) {
 template <class Real>
 void weigh(const SlotShape& shape, const Real* q, const Real* keys, std::int64_t n, Real* p) {
   std::fill(p, p + n, Real(0));
-  for (std::int64_t c = 0; c < shape.width; ++c) {
-    const Real* const k = keys + c * shape.slots;
-    const Real factor = q[c];
-#pragma omp simd
-    for (std::int64_t s = 0; s < n; ++s) p[s] += factor * k[s];
-  }
+  for (std::int64_t c = 0; c < shape.width; ++c)
+    vec::add_scaled(q[c], keys + c * shape.slots, n, p);
   vec::softmax(p, n);
 }
 

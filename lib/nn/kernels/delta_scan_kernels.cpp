@@ -147,7 +147,7 @@ template <class Float> class Chunks {
     for (std::int64_t t = 0; t < n_; ++t) {
       Float* const row = z.row(t);
       const Float* const p = p_.data() + t * n_;
-      for (std::int64_t s = 0; s < t; ++s) subtract(p[s], u_row(s), row);
+      for (std::int64_t s = 0; s < t; ++s) vec::add_scaled(-p[s], u_row(s), head_.d_value, row);
       scaled_row(row, head_.d_value, beta(t), u_row(t));
     }
   }
@@ -156,13 +156,9 @@ template <class Float> class Chunks {
   void substitute_back(const MatrixOf<Float>& d_u) {
     for (std::int64_t t = n_ - 1; t >= 0; --t) {
       const Float* const p = p_.data() + t * n_;
-      for (std::int64_t s = 0; s < t; ++s) subtract(p[s] * beta(t), d_u.row(t), d_u.row(s));
+      for (std::int64_t s = 0; s < t; ++s)
+        vec::add_scaled(-p[s] * beta(t), d_u.row(t), head_.d_value, d_u.row(s));
     }
-  }
-
-  void subtract(Float factor, const Float* x, Float* y) const {
-#pragma omp simd
-    for (std::int64_t j = 0; j < head_.d_value; ++j) y[j] -= factor * x[j];
   }
 
   void write_output(std::int64_t begin, const MatrixOf<Float>& s, Float* o) {

@@ -171,40 +171,24 @@ void SequenceKernel::turn(const SequenceInput& in, float* qkv, bool back) const 
     const float *cos = in.cos + t * pairs, *sin = in.sin + t * pairs;
     for (std::int64_t h = 0; h < shape_.heads + shape_.kv_heads; ++h) {
       float* const head = qkv + t * shape_.d_all() + h * shape_.head_width;
-      if (back) {
-        vec::turn_back(cos, sin, pairs, head);
-      } else {
-        vec::turn(cos, sin, pairs, head);
-      }
+      vec::turn(cos, sin, pairs, head, back ? -1 : 1);
     }
   }
 }
 
 void SequenceKernel::normalise(
     const Matrix& x, const float* weight, const float* bias, const MatrixOut& y) const {
-  for (std::int64_t i = 0; i < x.rows; ++i) {
-    if (shape_.rms) {
-      vec::rms_norm(x.row(i), weight, x.columns, shape_.epsilon, y.row(i));
-      if (bias != nullptr) vec::add(bias, x.columns, y.row(i));
-    } else {
-      vec::layer_norm(x.row(i), weight, bias, x.columns, shape_.epsilon, y.row(i));
-    }
-  }
+  const auto row = shape_.rms ? vec::rms_norm : vec::layer_norm;
+  for (std::int64_t i = 0; i < x.rows; ++i)
+    row(x.row(i), weight, bias, x.columns, shape_.epsilon, y.row(i));
 }
 
 // Adds the gradient through normalise to dx, d_weight and d_bias. `d` is dL/dy.
 void SequenceKernel::normalise_backward(const Matrix& x, const Matrix& d, const float* weight,
     const MatrixOut& dx, float* d_weight, float* d_bias) const {
-  for (std::int64_t i = 0; i < x.rows; ++i) {
-    if (shape_.rms) {
-      vec::rms_norm_backward(
-          x.row(i), d.row(i), weight, x.columns, shape_.epsilon, dx.row(i), d_weight);
-      if (d_bias != nullptr) vec::add(d.row(i), x.columns, d_bias);
-    } else {
-      vec::layer_norm_backward(
-          x.row(i), d.row(i), weight, x.columns, shape_.epsilon, dx.row(i), d_weight, d_bias);
-    }
-  }
+  const auto row = shape_.rms ? vec::rms_norm_backward : vec::layer_norm_backward;
+  for (std::int64_t i = 0; i < x.rows; ++i)
+    row(x.row(i), d.row(i), weight, x.columns, shape_.epsilon, dx.row(i), d_weight, d_bias);
 }
 
 void SequenceKernel::activate(const Matrix& hidden, const MatrixOut& active) const {

@@ -52,10 +52,7 @@ void backward_row(const GatedInputs<Real>& in, const GatedOutputs<Real>& made,
       const Real* const x = in.x + row * in.x_row + t * in.x_step + h * w;
       Real* const dx = g.dx + at;
       const Real own = made.own[head], kept = made.kept[head];
-      if (g.d_sums != nullptr) {
-#pragma omp simd
-        for (std::int64_t c = 0; c < w; ++c) d_sum[c] += g.d_sums[at + c];
-      }
+      if (g.d_sums != nullptr) vec::add(g.d_sums + at, w, d_sum);
       if (g.d_keys != nullptr) {
         const Real along = vec::dot(made.keys + at, g.d_keys + at, w),
                    factor = 1 / made.norms[head];

@@ -2,16 +2,9 @@
 
 #include <algorithm>
 
+#include "nn/kernels/row_math.h"
+
 namespace nn {
-namespace {
-
-/// y += weight x.
-template <class Real> void add_scaled(Real weight, const Real* x, std::int64_t n, Real* y) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) y[i] += weight * x[i];
-}
-
-}  // namespace
 
 template <class Real>
 void gathered_sum_forward(
@@ -20,7 +13,7 @@ void gathered_sum_forward(
     Real* const sum = y + t * in.width;
     std::fill_n(sum, in.width, Real(0));
     for (std::int64_t e = t * in.entries; e < (t + 1) * in.entries; ++e)
-      add_scaled(in.weights[e], in.values + in.rows[e] * in.width, in.width, sum);
+      vec::add_scaled(in.weights[e], in.values + in.rows[e] * in.width, in.width, sum);
   }
 }
 
@@ -29,13 +22,8 @@ void gathered_sum_weight_gradient(const GatheredSum<Real>& in, const Real* d_y, 
     std::int64_t end, Real* d_weights) {
   for (std::int64_t t = begin; t < end; ++t) {
     const Real* const of_sum = d_y + t * in.width;
-    for (std::int64_t e = t * in.entries; e < (t + 1) * in.entries; ++e) {
-      const Real* const row = in.values + in.rows[e] * in.width;
-      Real product = 0;
-#pragma omp simd reduction(+ : product)
-      for (std::int64_t i = 0; i < in.width; ++i) product += of_sum[i] * row[i];
-      d_weights[e] = product;
-    }
+    for (std::int64_t e = t * in.entries; e < (t + 1) * in.entries; ++e)
+      d_weights[e] = vec::dot(of_sum, in.values + in.rows[e] * in.width, in.width);
   }
 }
 
@@ -47,7 +35,7 @@ void gathered_sum_value_gradient(const GatheredSum<Real>& in, const Real* d_y,
     Real* const row = d_values + used * in.width;
     for (auto at = starts[used]; at < starts[used + 1]; ++at) {
       const auto e = order[at];
-      add_scaled(in.weights[e], d_y + e / in.entries * in.width, in.width, row);
+      vec::add_scaled(in.weights[e], d_y + e / in.entries * in.width, in.width, row);
     }
   }
 }

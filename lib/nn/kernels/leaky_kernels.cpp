@@ -51,10 +51,7 @@ void keys_backward(const LeakyInputs<Real>& in, const Real* keys, const Real* no
       Real* const d_sum = carried.data() + h * w;  // (width), like the pointers below
       Real* const out = g.dx + at;
       const Real keep = in.decay[h], inverse_scale = 1 / in.scale[h];
-      if (g.d_sums != nullptr) {
-#pragma omp simd
-        for (std::int64_t c = 0; c < w; ++c) d_sum[c] += g.d_sums[at + c];
-      }
+      if (g.d_sums != nullptr) vec::add(g.d_sums + at, w, d_sum);
       if (g.d_keys != nullptr) {
         const Real along = vec::dot(keys + at, g.d_keys + at, w);
         const Real factor = in.scale[h] / norms[head];

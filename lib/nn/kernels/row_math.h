@@ -20,9 +20,15 @@ template <class Real> Real dot(const Real* a, const Real* b, std::int64_t n) {
 }
 
 /// y += x.
-inline void add(const float* x, std::int64_t n, float* y) {
+template <class Real> void add(const Real* x, std::int64_t n, Real* y) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) y[i] += x[i];
+}
+
+/// y += factor x.
+template <class Real> void add_scaled(Real factor, const Real* x, std::int64_t n, Real* y) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) y[i] += factor * x[i];
 }
 
 template <class Real> void scale(Real* x, std::int64_t n, Real factor) {
@@ -96,36 +102,29 @@ inline void layer_norm(const float* x, const float* weight, const float* bias, s
   }
 }
 
-/// y = x / sqrt(mean of x^2 + epsilon) weight. y may be x.
-inline void rms_norm(const float* x, const float* weight, std::int64_t n, float epsilon, float* y) {
+/// y = x / sqrt(mean of x^2 + epsilon) weight + bias. bias may be null. y may be x.
+inline void rms_norm(const float* x, const float* weight, const float* bias, std::int64_t n,
+    float epsilon, float* y) {
   const float scale = 1 / std::sqrt(dot(x, x, n) / static_cast<float>(n) + epsilon);
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] * scale * weight[i];
+  if (bias != nullptr) add(bias, n, y);
 }
 
-/// Rotates the pairs (x_i, x_{i + pairs}) by the angles with the given cosines and sines.
-inline void turn(const float* cos, const float* sin, std::int64_t pairs, float* x) {
+/// Rotates the pairs (x_i, x_{i + pairs}) by the angles with the given cosines and sines; `way` -1:
+/// back, as the gradient.
+inline void turn(const float* cos, const float* sin, std::int64_t pairs, float* x, float way = 1) {
 #pragma omp simd
   for (std::int64_t i = 0; i < pairs; ++i) {
-    const float a = x[i], b = x[i + pairs];
-    x[i] = a * cos[i] - b * sin[i];
-    x[i + pairs] = b * cos[i] + a * sin[i];
+    const float a = x[i], b = x[i + pairs], s = way * sin[i];
+    x[i] = a * cos[i] - b * s;
+    x[i + pairs] = b * cos[i] + a * s;
   }
 }
 
-/// Backward of turn(): the inverse rotation.
-inline void turn_back(const float* cos, const float* sin, std::int64_t pairs, float* d) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < pairs; ++i) {
-    const float a = d[i], b = d[i + pairs];
-    d[i] = a * cos[i] + b * sin[i];
-    d[i + pairs] = b * cos[i] - a * sin[i];
-  }
-}
-
-/// Adds the gradients to dx and d_weight. d is dL/dy.
+/// Adds the gradients to dx, d_weight and, if not null, d_bias. d is dL/dy.
 inline void rms_norm_backward(const float* x, const float* d, const float* weight, std::int64_t n,
-    float epsilon, float* dx, float* d_weight) {
+    float epsilon, float* dx, float* d_weight, float* d_bias) {
   const float scale = 1 / std::sqrt(dot(x, x, n) / static_cast<float>(n) + epsilon);
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -136,9 +135,10 @@ inline void rms_norm_backward(const float* x, const float* d, const float* weigh
     dx[i] += scale * (d[i] * weight[i] - x[i] * along);
     d_weight[i] += d[i] * x[i] * scale;
   }
+  if (d_bias != nullptr) add(d, n, d_bias);
 }
 
-/// Adds the gradients to dx, d_weight and, if not null, d_bias. d is dL/dy.
+/// Does the same for layer_norm().
 inline void layer_norm_backward(const float* x, const float* d, const float* weight, std::int64_t n,
     float epsilon, float* dx, float* d_weight, float* d_bias) {
   const Moments of = moments(x, n, epsilon);
