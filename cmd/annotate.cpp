@@ -24,7 +24,7 @@ struct AnnotateOptions {
   void fields(core::FieldList& f) {
     f.positional("FILE", files, "shards, texts or samples; stdin if - or not given");
     annotate.fields(f);
-    annotate.evaluation.compute.fields(f, /*scores=*/true);
+    annotate.evaluation.compute.fields(f);
   }
 };
 

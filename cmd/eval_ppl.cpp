@@ -24,7 +24,7 @@ struct EvalPplOptions {
     evaluation.fields(f);
     tune.fields(f);
     reports.fields(f);
-    evaluation.compute.fields(f, /*scores=*/true);
+    evaluation.compute.fields(f);
     evaluation.dynamic.fields(f);
     parts.fields(f);
     ranks.fields(f);

@@ -66,8 +66,10 @@ void converse(infer::PromptReader& prompts, infer::SampleCallbacks& watch) {
 }
 
 model::Loaded load(const SampleOptions& options, torch::Device device) {
-  auto loaded = infer::load_to_decode(
-      options.model, device, infer::parse_precision(options.generator.weights), options.adapter);
+  const auto type =
+      infer::type_to_load(options.generator.weights, options.model, device, options.adapter);
+  auto loaded =
+      infer::load_to_decode(options.model, device, infer::parse_precision(type), options.adapter);
   model::give_tokenizer(loaded, options.tokenizer);
   return loaded;
 }

@@ -39,7 +39,7 @@ struct ScoreOptions {
     f("memory-weights-follow", answerer.memory.weights_follow,
         "update learned interpolation weights on the tokens of continuations too, not only on their "
         "contexts");
-    answerer.compute.fields(f, /*scores=*/true);
+    answerer.compute.fields(f);
     answerer.dynamic.fields(f);
   }
 };

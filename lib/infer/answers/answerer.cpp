@@ -98,11 +98,13 @@ void AnswererOptions::fields(core::FieldList& f) {
 }
 
 Answerer::Answerer(const AnswererOptions& options)
-    : Answerer(options, load_with_type(options.model, nn::device(options.compute.device),
-                            options.compute.precision, options.adapter)) {}
+    : Answerer(
+          options, load_with_type(options.model, nn::device(options.compute.device),
+                       options.dynamic.weight_type(options.compute.precision), options.adapter)) {}
 
 Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
     : options_(options), device_(nn::device(options.compute.device)), loaded_(std::move(loaded)) {
+  options_.compute.precision = type_loaded(options_.compute.precision, loaded_);
   if (nn::arch_facts(loaded_.model->options.arch).reads_source)
     core::bad_usage("{}: an encoder-decoder reads pairs; eval-ppl scores them", loaded_.folder);
   options_.retrieve.settle(options_.windows);

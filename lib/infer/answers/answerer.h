@@ -3,7 +3,7 @@
 // Splits a joint encoding into context and continuation tokens.
 
 #include "infer/answers/passage_scorer.h"
-#include "nn/base/runtime.h"
+#include "infer/loops/make_engine.h"
 #include "text/tokenizer/special_text.h"
 
 namespace infer {
@@ -25,7 +25,7 @@ struct AnswererOptions {
   LayerReachOptions reach;
   RetrieveOptions retrieve;
   MemoryOptions memory;
-  nn::ComputeOptions compute;
+  ScoringOptions compute;
   DynamicOptions dynamic;  ///< of texts; no flag of fields()
   void fields(core::FieldList& f);
 };

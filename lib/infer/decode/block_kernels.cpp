@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
@@ -16,17 +17,29 @@
 #include <immintrin.h>
 #endif
 
+#include "model/gguf/gguf_model.h"
 #include "nn/kernels/row_math.h"
 
 namespace infer {
 #ifdef INFER_BLOCK_KERNELS
 namespace {
 
+#ifdef __AVX512BW__
+constexpr int kTile = 16, kTileRows = 8;  // outputs and rows whose sums are in registers together
+constexpr std::int64_t kFew = 1;  // rows for which unpacking a tile takes longer than it saves
+#else
+constexpr int kTile = 8, kTileRows = 4;
+constexpr std::int64_t kFew = 3;
+#endif
+
 using Byte = std::uint8_t;
 // A pointer to any byte may be read as Shorts.
 using Shorts = std::int16_t __attribute__((vector_size(32), aligned(1), may_alias));
 using Ints = std::int32_t __attribute__((vector_size(32)));
 using Floats = float __attribute__((vector_size(32)));
+// A number of each output of a tile.
+using TileInts = std::int32_t __attribute__((vector_size(4 * kTile)));
+using TileFloats = float __attribute__((vector_size(4 * kTile)));
 
 constexpr std::int64_t kGroup = 32;
 
@@ -60,6 +73,21 @@ inline Ints products(const Numbers& a, const Numbers& b) {
          (Ints)_mm256_madd_epi16((__m256i)a.high, (__m256i)b.high);
 }
 inline void add_product(Floats& sum, Floats a, Floats b) { sum = _mm256_fmadd_ps(a, b, sum); }
+// Adds the products of two pairs of whole numbers to each sum.
+inline void add_pairs(TileInts& sum, TileInts a, TileInts b) {
+#if defined(__AVX512VNNI__)
+  sum = (TileInts)_mm512_dpwssd_epi32((__m512i)sum, (__m512i)a, (__m512i)b);
+#elif defined(__AVX512BW__)
+  sum += (TileInts)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+#else
+  sum += (TileInts)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#endif
+}
+#ifdef __AVX512BW__
+inline void add_product(TileFloats& sum, TileFloats a, TileFloats b) {
+  sum = _mm512_fmadd_ps(a, b, sum);
+}
+#endif
 inline float half_at(const Byte* p) { return _cvtsh_ss(load<std::uint16_t>(p)); }
 // Two float16 as a scale and a least value.
 inline Factors<1> halves_at(const Byte* p) {
@@ -67,12 +95,31 @@ inline Factors<1> halves_at(const Byte* p) {
   return {{both[0]}, {both[1]}};
 }
 
-inline Floats splat(float x) { return Floats{x, x, x, x, x, x, x, x}; }
+// Returns the sum of each of eight vectors.
+inline Ints sums_of(const Ints (&of)[8]) {
+  const auto pairs = [](Ints a, Ints b) { return (Ints)_mm256_hadd_epi32((__m256i)a, (__m256i)b); };
+  const Ints low = pairs(pairs(of[0], of[1]), pairs(of[2], of[3])),
+             high = pairs(pairs(of[4], of[5]), pairs(of[6], of[7]));
+  return (Ints)_mm256_permute2x128_si256((__m256i)low, (__m256i)high, 0x20) +
+         (Ints)_mm256_permute2x128_si256((__m256i)low, (__m256i)high, 0x31);
+}
 
-inline float sum_of(Floats v) {
-  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-  return two[0] + two[1];
+// Makes the columns of an 8 x 8 matrix its rows.
+inline void transpose(Ints (&v)[8]) {
+  Ints a[8], b[8];
+  for (int i = 0; i < 8; i += 2) {
+    a[i] = (Ints)_mm256_unpacklo_epi32((__m256i)v[i], (__m256i)v[i + 1]);
+    a[i + 1] = (Ints)_mm256_unpackhi_epi32((__m256i)v[i], (__m256i)v[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 2) {
+    const int from = i / 4 * 4 + i % 4 / 2;
+    b[i] = (Ints)_mm256_unpacklo_epi64((__m256i)a[from], (__m256i)a[from + 2]);
+    b[i + 1] = (Ints)_mm256_unpackhi_epi64((__m256i)a[from], (__m256i)a[from + 2]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    v[i] = (Ints)_mm256_permute2x128_si256((__m256i)b[i], (__m256i)b[i + 4], 0x20);
+    v[i + 4] = (Ints)_mm256_permute2x128_si256((__m256i)b[i], (__m256i)b[i + 4], 0x31);
+  }
 }
 
 // The formats. factors() and numbers() read a block, numbers() one of its kGroups groups.
@@ -172,15 +219,16 @@ struct Inputs {
   }
 };
 
-// Rounds a group. A value that is not finite makes the step not finite.
-void round_group(const float* x, std::int16_t* numbers, float& step, float& sum) {
+// Rounds a group to whole numbers of up to `limit`. A value that is not finite makes the step not
+// finite.
+void round_group(const float* x, float limit, std::int16_t* numbers, float& step, float& sum) {
   std::uint32_t bits = 0;
   for (int i = 0; i < kGroup; ++i)
     bits = std::max(bits, std::bit_cast<std::uint32_t>(x[i]) & 0x7fffffffU);
   const auto most = std::bit_cast<float>(bits);
   const bool zero = most < 1e-30f;
-  const float inverse = zero ? 0 : 32767 / most;
-  step = zero ? 0 : most / 32767;
+  const float inverse = zero ? 0 : limit / most;
+  step = zero ? 0 : most / limit;
   std::int32_t total = 0;
   for (int i = 0; i < kGroup; ++i) {
     // In a float of this size the last bit is 1.
@@ -193,65 +241,145 @@ void round_group(const float* x, std::int16_t* numbers, float& step, float& sum)
   sum = step * static_cast<float>(total);
 }
 
-// Multiplies a row of weights by R rows of inputs.
-template <class Format, int R>
-inline void dot(const Byte* row, const Inputs& x, float* y, std::int64_t ldy) {
-  Floats sum[R];
-  float below[R];
-#pragma GCC unroll 4
-  for (int r = 0; r < R; ++r) sum[r] = splat(0), below[r] = 0;
-  for (std::int64_t g = 0; g < x.groups; g += Format::kGroups, row += Format::kBlock) {
-    __builtin_prefetch(row + 2048);  // of the rows that follow
-    const auto factors = Format::factors(row);
+// Weights of a tile: the bytes of its rows.
+using TileRows = std::array<const Byte*, kTile>;
+
+// Multiplies eight rows of weights by one row of inputs.
+template <class Format> void dot_eight(const Byte* const* rows, const Inputs& x, float* y) {
+  Floats sum{}, below{};
+  const auto ahead = 8 * (x.groups / Format::kGroups * Format::kBlock) + 8192;
+  for (std::int64_t g = 0, at = 0; g < x.groups; g += Format::kGroups, at += Format::kBlock) {
+    Ints product[Format::kGroups][8];
+    Floats scale[Format::kGroups], least[Format::kGroups];
+    const auto multiply = [&](int o) {
+      const Byte* const block = rows[o] + at;
+      __builtin_prefetch(block + ahead);  // of the rows that follow
+      const auto factors = Format::factors(block);
+#pragma GCC unroll 8
+      for (int part = 0; part < Format::kGroups; ++part) {
+        product[part][o] =
+            products(Format::numbers(block, part), Numbers::at(x.numbers + (g + part) * kGroup));
+        scale[part][o] = factors.scale[part], least[part][o] = factors.least[part];
+      }
+    };
+    if constexpr (Format::kGroups == 1 || Format::kLeast) {
+#pragma GCC unroll 8
+      for (int o = 0; o < 8; ++o) multiply(o);
+    } else {  // Q6_K would be slower as larger code
+#pragma GCC unroll 1
+      for (int o = 0; o < 8; ++o) multiply(o);
+    }
 #pragma GCC unroll 8
     for (int part = 0; part < Format::kGroups; ++part) {
-      const Numbers n = Format::numbers(row, part);
-      const Floats scale = splat(factors.scale[part]);
-#pragma GCC unroll 4
-      for (int r = 0; r < R; ++r) {
-        const auto at = r * x.groups + g + part;
-        const Ints exact = products(n, Numbers::at(x.numbers + at * kGroup));
-        add_product(sum[r], __builtin_convertvector(exact, Floats), scale * splat(x.steps[at]));
-        if (Format::kLeast) below[r] = __builtin_fmaf(factors.least[part], x.sums[at], below[r]);
-      }
+      add_product(sum, __builtin_convertvector(sums_of(product[part]), Floats),
+          scale[part] * x.steps[g + part]);
+      if (Format::kLeast) add_product(below, least[part], Floats{} + x.sums[g + part]);
     }
   }
-#pragma GCC unroll 4
-  for (int r = 0; r < R; ++r) y[r * ldy] = sum_of(sum[r]) + below[r];
+  sum += below;
+  std::memcpy(y, &sum, sizeof sum);
 }
 
-// Multiplies a row of weights by any number of rows of inputs.
+template <class Format> bool is_finite(const Byte* block) {
+  const auto factors = Format::factors(block);
+  return std::ranges::all_of(factors.scale, [](float x) { return std::isfinite(x); }) &&
+         std::ranges::all_of(factors.least, [](float x) { return std::isfinite(x); });
+}
+
+// Multiplies rows of weights by one row of inputs; returns 1.
 template <class Format>
-void multiply_rows(
-    const Byte* row, const Inputs& all, std::int64_t rows, float* y, std::int64_t ldy) {
-  for (std::int64_t r = 0; r < rows; r += 4, y += 4 * ldy) {
-    const Inputs x = all.from(r);
-    if (rows - r == 1) dot<Format, 1>(row, x, y, ldy);
-    if (rows - r == 2) dot<Format, 2>(row, x, y, ldy);
-    if (rows - r == 3) dot<Format, 3>(row, x, y, ldy);
-    if (rows - r >= 4) dot<Format, 4>(row, x, y, ldy);
+int dot(const TileRows& rows, std::int64_t outputs, const Inputs& x, float* y) {
+  for (std::int64_t o = 0; o < outputs; o += 8)
+    dot_eight<Format>(&rows[static_cast<std::size_t>(o)], x, y + o);
+  return 1;
+}
+
+// Weights of a tile, unpacked.
+struct Tile {
+  std::vector<TileInts> numbers;  // of each group: sixteen pairs of adjacent numbers
+  std::vector<TileFloats> scale, least;
+};
+
+template <class Format> void fill(const TileRows& rows, std::int64_t groups, Tile& tile) {
+  for (int first = 0; first < kTile; first += 8)
+    for (std::int64_t g = 0, at = 0; g < groups; g += Format::kGroups, at += Format::kBlock) {
+      const Byte* block[8];
+      decltype(Format::factors(nullptr)) f[8];
+      for (int o = 0; o < 8; ++o) {
+        block[o] = rows[static_cast<std::size_t>(first + o)] + at;
+        f[o] = Format::factors(block[o]);
+      }
+      for (int part = 0; part < Format::kGroups; ++part) {
+        const auto to = static_cast<std::size_t>(g + part);
+        Ints low[8], high[8];
+#pragma GCC unroll 8
+        for (int o = 0; o < 8; ++o) {
+          const Numbers n = Format::numbers(block[o], part);
+          low[o] = (Ints)n.low, high[o] = (Ints)n.high;
+          tile.scale[to][first + o] = f[o].scale[part];
+          tile.least[to][first + o] = f[o].least[part];
+        }
+        transpose(low), transpose(high);
+        auto* const pairs = reinterpret_cast<std::int32_t*>(&tile.numbers[to * 16]) + first;
+        for (int i = 0; i < 8; ++i) {
+          std::memcpy(pairs + i * kTile, &low[i], sizeof low[i]);
+          std::memcpy(pairs + (8 + i) * kTile, &high[i], sizeof high[i]);
+        }
+      }
+    }
+}
+
+// Multiplies a tile by R rows of inputs; returns R.
+template <int R> int multiply_tile(const Tile& tile, const Inputs& x, float* y) {
+  TileFloats sum[R]{}, below[R]{};
+  const auto* const in = reinterpret_cast<const Byte*>(x.numbers);
+  for (std::int64_t g = 0; g < x.groups; ++g) {
+    const auto* const numbers = &tile.numbers[static_cast<std::size_t>(g) * 16];
+    TileInts total[R]{};
+    for (int i = 0; i < 16; ++i)
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r)
+        add_pairs(total[r], numbers[i],
+            TileInts{} + load<std::int32_t>(in + ((r * x.groups + g) * 16 + i) * 4));
+    const auto at = static_cast<std::size_t>(g);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      add_product(sum[r], __builtin_convertvector(total[r], TileFloats),
+          tile.scale[at] * x.steps[r * x.groups + g]);
+      add_product(below[r], tile.least[at], TileFloats{} + x.sums[r * x.groups + g]);
+    }
   }
+  for (int r = 0; r < R; ++r) sum[r] += below[r], std::memcpy(y + r * kTile, &sum[r], sizeof *sum);
+  return R;
 }
 
 }  // namespace
 
 struct BlockFormat {
   std::uint32_t type;
-  void (*multiply)(const Byte* row, const Inputs& x, std::int64_t rows, float* y, std::int64_t ldy);
+  int (*dot)(const TileRows& rows, std::int64_t outputs, const Inputs& x, float* y);
+  void (*fill)(const TileRows& rows, std::int64_t groups, Tile& tile);
+  bool (*is_finite)(const Byte* block);
 };
 
 const BlockFormat* block_format(std::uint32_t type) {
-  static constexpr BlockFormat kFormats[] = {{2, multiply_rows<Small<false, false>>},
-      {3, multiply_rows<Small<true, false>>}, {6, multiply_rows<Small<false, true>>},
-      {7, multiply_rows<Small<true, true>>}, {8, multiply_rows<Q8>},
-      {12, multiply_rows<Large<false>>}, {13, multiply_rows<Large<true>>}, {14, multiply_rows<Q6>}};
+  const auto of = []<class Format>(std::uint32_t id, Format) {
+    return BlockFormat{id, dot<Format>, fill<Format>, is_finite<Format>};
+  };
+  static const BlockFormat kFormats[] = {of(2, Small<false, false>{}), of(3, Small<true, false>{}),
+      of(6, Small<false, true>{}), of(7, Small<true, true>{}), of(8, Q8{}), of(12, Large<false>{}),
+      of(13, Large<true>{}), of(14, Q6{})};
   for (const auto& format : kFormats)
     if (format.type == type) return &format;
   return nullptr;
 }
 
+bool has_block_kernels() { return true; }
+
 #else
 // Other processors unpack all types.
+bool has_block_kernels() { return false; }
+
 struct BlockFormat {};
 const BlockFormat* block_format(std::uint32_t) {
   static constexpr BlockFormat kAny;
@@ -264,23 +392,28 @@ BlockMatrix::BlockMatrix(const std::vector<model::GgufRows>& parts, std::int64_t
     parts_.push_back({of, block_format(of.type->id),
         static_cast<std::size_t>(in) / of.type->elements * of.type->bytes});
     out_ += of.rows;
+#ifdef INFER_BLOCK_KERNELS
+    const auto* const bytes = reinterpret_cast<const Byte*>(of.bytes.data());
+    for (std::size_t i = 0; i < of.bytes.size(); i += of.type->bytes)
+      if (!parts_.back().format->is_finite(bytes + i))
+        core::bad_data("a matrix has a value that is not finite; model verify names it");
+#endif
   }
 }
 
 BlockMatrix::At BlockMatrix::at(std::int64_t index) const {
   auto part = parts_.begin();
   for (; index >= part->of.rows; ++part) index -= part->of.rows;
-  if (const auto heads = part->of.rotated_heads; heads > 0) {  // the inverse of gguf_family_row()
-    const auto width = part->of.rows / heads, within = index % width, half = width / 2;
-    index += (within < half ? 2 * within : 2 * (within - half) + 1) - within;
-  }
+  const auto left = part->of.rows - index;
+  if (const auto heads = part->of.rotated_heads; heads > 0)
+    index = model::gguf_file_row(index, part->of.rows / heads);
   const auto* const begin =
       part->of.bytes.data() + static_cast<std::size_t>(index) * part->row_bytes;
-  return {&*part, reinterpret_cast<const std::uint8_t*>(begin)};
+  return {&*part, reinterpret_cast<const std::uint8_t*>(begin), left};
 }
 
 void BlockMatrix::row(std::int64_t index, float* out) const {
-  const auto [part, row] = at(index);
+  const auto [part, row, left] = at(index);
   const auto& type = *part->of.type;
   for (std::size_t i = 0; i < part->row_bytes / type.bytes; ++i)
     type.unpack(row + i * type.bytes, out + i * type.elements);
@@ -289,7 +422,13 @@ void BlockMatrix::row(std::int64_t index, float* out) const {
 void BlockMatrix::multiply(const float* x, std::int64_t rows, std::int64_t ldx, std::int64_t begin,
     std::int64_t end, float* y, std::int64_t ldy) const {
 #ifdef INFER_BLOCK_KERNELS
+  constexpr std::int64_t kMostRows = 256;  // whose inputs stay in the second-level cache
+  for (; rows > kMostRows; rows -= kMostRows, x += kMostRows * ldx, y += kMostRows * ldy)
+    multiply(x, kMostRows, ldx, begin, end, y, ldy);
   const std::int64_t groups = in_ / kGroup;
+  // So that the sum of 32 products fits.
+  const bool wide = std::ranges::any_of(parts_, [](auto& part) { return part.of.type->id == 14; });
+  const float limit = wide ? 16383 : 32767;
   thread_local std::vector<Numbers> numbers;
   thread_local std::vector<float> factors;
   numbers.resize(static_cast<std::size_t>(rows * groups));
@@ -299,12 +438,33 @@ void BlockMatrix::multiply(const float* x, std::int64_t rows, std::int64_t ldx, 
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t g = 0; g < groups; ++g) {
       const auto to = r * groups + g;
-      round_group(x + r * ldx + g * kGroup, rounded + to * kGroup, steps[to], sums[to]);
+      round_group(x + r * ldx + g * kGroup, limit, rounded + to * kGroup, steps[to], sums[to]);
     }
   const Inputs inputs{groups, rounded, steps, sums};
-  for (auto o = begin; o < end; ++o) {
-    const auto [part, row] = at(o);
-    part->format->multiply(row, inputs, rows, y + (o - begin), ldy);
+  thread_local Tile tile;
+  tile.numbers.resize(static_cast<std::size_t>(16 * groups));
+  tile.scale.resize(static_cast<std::size_t>(groups));
+  tile.least.resize(static_cast<std::size_t>(groups));
+  std::int64_t outputs = 0;
+  for (auto o = begin; o < end; o += outputs) {
+    const auto first = at(o);
+    const BlockFormat& format = *first.part->format;
+    outputs = std::min({std::int64_t{kTile}, first.left, end - o});
+    TileRows weights;  // filled up with the last
+    for (int i = 0; i < kTile; ++i)
+      weights[static_cast<std::size_t>(i)] = at(o + std::min<std::int64_t>(i, outputs - 1)).row;
+    if (rows > kFew) format.fill(weights, groups, tile);
+    int done = 0;
+    for (std::int64_t r = 0; r < rows; r += done) {
+      float found[kTileRows * kTile];
+      const auto x = inputs.from(r);
+      done = rows <= kFew            ? format.dot(weights, outputs, x, found)
+             : rows - r >= kTileRows ? multiply_tile<kTileRows>(tile, x, found)
+             : rows - r >= 2         ? multiply_tile<2>(tile, x, found)
+                                     : multiply_tile<1>(tile, x, found);
+      for (int i = 0; i < done; ++i)
+        std::copy_n(found + i * kTile, outputs, y + (r + i) * ldy + o - begin);
+    }
   }
 #else
   thread_local std::vector<float> weights;

@@ -2,8 +2,8 @@
 // Products with weights that stay in the blocks of a GGUF file (model/gguf/gguf_blocks.h).
 //
 // In each format, 32 adjacent weights of a row are a group w_i = scale n_i + least, with whole
-// numbers n_i of at most 16 bits. Inputs are rounded to 16 bits with one scale per group, the
-// largest magnitude / 32767: x_i = step q_i. A product is the sum over the groups of
+// numbers n_i of at most 13 bits. Inputs are rounded to 16 bits (Q6_K: 15), with one scale a group,
+// the largest magnitude / 32767 (16383): x_i = step q_i. A product is the sum over the groups of
 //   scale step sum_i(n_i q_i) + least step sum_i(q_i),
 // where both sums over i are exact.
 
@@ -14,6 +14,9 @@
 #include "model/gguf/gguf_blocks.h"
 
 namespace infer {
+
+/// Returns whether the program has products with blocks; without them, each product unpacks them.
+bool has_block_kernels();
 
 struct BlockFormat;
 /// Returns the format of a type by ggml's number; null: its blocks must be unpacked.
@@ -41,6 +44,7 @@ class BlockMatrix {
   struct At {
     const Part* part;
     const std::uint8_t* row;
+    std::int64_t left;  // rows of the part from this one on
   };
   At at(std::int64_t index) const;
 

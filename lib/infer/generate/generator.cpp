@@ -15,6 +15,7 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
     torch::Device device, bool record, std::shared_ptr<OpenMemories> open)
     : loaded_(std::move(loaded)), options_(std::move(options)), device_(device),
       open_(std::move(open)), record_(record) {
+  options_.weights = type_loaded(options_.weights, loaded_);
   options_.check();
   check_translation();
   read_tokenizer();

@@ -162,8 +162,9 @@ void GeneratorOptions::fields(core::FieldList& f) {
       .or_auto();
   f("batch", batch, "texts decoded in one batch").between(1, 1e6);
   f("dtype", weights,
-      "data type of the weights on the CPU; smaller types decode faster; file: as the GGUF file has them",
-      {"float32", "bfloat16", "int8", "file"});
+      "data type of the weights on the CPU; smaller types decode faster; file: as the GGUF file has "
+      "them; auto: file for a GGUF file in blocks, else float32",
+      {"auto", "float32", "bfloat16", "int8", "file"});
   const auto in_citations = f.group("Citations");
   f("cite", cite, "print the stored contexts and n-grams that predicted each token");
   f("cite-k", cite_k, "cited contexts per token").between(1, 65536);

@@ -100,7 +100,7 @@ struct GeneratorOptions {
   std::string begin = "auto";     ///< BOS token before a prompt: auto, none, or a token's text
   bool special = false;           ///< parses the texts of special tokens in prompts
   std::int64_t window = 0;        ///< in tokens; 0: the training segment
-  std::string weights = "float32";
+  std::string weights = "auto";
   bool cite = false;        ///< reports the stored contexts that contributed to each token
   std::int64_t cite_k = 3;  ///< maximum contexts for each token
   SpanOptions spans;

@@ -1,8 +1,8 @@
 #include "infer/loops/make_engine.h"
 
+#include "infer/decode/block_kernels.h"
 #include "infer/loops/layered_models.h"
 #include "infer/loops/transformer_engine.h"
-#include "nn/base/runtime.h"
 
 namespace infer {
 namespace {
@@ -109,10 +109,40 @@ const PackedModel* packed_in(const model::Loaded& loaded) {
   return packed == nullptr || packed->empty() ? nullptr : packed;
 }
 
+std::string type_to_load(const std::string& type, const std::string& path, torch::Device device,
+    const std::string& adapter) {
+  if (type != "auto") return type;
+  if (!has_block_kernels() || !device.is_cpu() || !adapter.empty() || !model::is_gguf(path))
+    return "float32";
+  bool blocks = false;
+  const model::GgufFile file(path);
+  for (const auto& [name, tensor] : file.tensors()) {
+    if (tensor.type->elements == 1) continue;
+    if (block_format(tensor.type->id) == nullptr) return "float32";
+    blocks = true;
+  }
+  return blocks ? "file" : "float32";
+}
+
+std::string type_loaded(const std::string& type, const model::Loaded& loaded) {
+  if (type != "auto") return type;
+  const auto* const packed = packed_in(loaded);
+  return packed != nullptr && packed->precision() == Precision::file ? "file" : "float32";
+}
+
+void ScoringOptions::fields(core::FieldList& f) {
+  const auto in_computing = f.group("Computing");
+  DeviceOptions::fields(f);
+  f("dtype", precision,
+      "data type of the weights; auto: file for a GGUF file in blocks, else float32",
+      {"auto", "float32", "float64", "bfloat16", "int8", "file"});
+}
+
 bool packs(const std::string& type) { return type == "int8" || type == "file"; }
 
-model::Loaded load_with_type(const std::string& path, torch::Device device, const std::string& type,
-    const std::string& adapter) {
+model::Loaded load_with_type(const std::string& path, torch::Device device,
+    const std::string& asked, const std::string& adapter) {
+  const auto type = type_to_load(asked, path, device, adapter);
   return packs(type) ? load_to_decode(path, device, parse_precision(type), adapter, torch::kFloat32)
                      : model::load(path, device, nn::dtype(type), adapter);
 }
@@ -120,9 +150,10 @@ model::Loaded load_with_type(const std::string& path, torch::Device device, cons
 model::Loaded load_to_score(const std::string& path, torch::Device device, const std::string& type,
     const std::string& adapter) {
   auto loaded = load_with_type(path, device, type, adapter);
-  if (!packs(type)) return loaded;
+  const auto own = type_loaded(type, loaded);
+  if (!packs(own)) return loaded;
   auto& model = *loaded.model;
-  const auto precision = parse_precision(type);
+  const auto precision = parse_precision(own);
   auto encoder = std::make_shared<EngineArchitecture>(model, device, precision, packed_in(loaded));
   model.head = decoding_head(model, precision, packed_in(loaded));
   model.architecture = std::move(encoder);

@@ -8,6 +8,7 @@
 #include "infer/decode/decode_weights.h"
 #include "model/folder.h"
 #include "nn/base/fixed_sequence.h"
+#include "nn/base/runtime.h"
 #include "nn/layers/kv_cache.h"
 
 namespace infer {
@@ -29,9 +30,21 @@ model::Loaded load_to_decode(const std::string& path, torch::Device device, Prec
     const std::string& adapter = {}, std::optional<torch::Dtype> others = std::nullopt);
 /// Returns the weights that load_to_decode() packed; null: none.
 const PackedModel* packed_in(const model::Loaded& loaded);
+/// Returns what --dtype `auto` stands for when a model is loaded, and any other type as it is: file
+/// for a GGUF file with matrices in blocks, if all of these have products (block_format()), on the
+/// CPU and without an adapter; else float32.
+std::string type_to_load(const std::string& type, const std::string& path, torch::Device device,
+    const std::string& adapter = {});
+/// Returns what it stands for with a loaded model.
+std::string type_loaded(const std::string& type, const model::Loaded& loaded);
+/// Options of a program that scores with weights of each type of load_with_type().
+struct ScoringOptions : nn::ComputeOptions {
+  ScoringOptions() { precision = "auto"; }
+  void fields(core::FieldList& f);
+};
 /// Returns whether a type of --dtype also packs weights for scoring: int8, file.
 bool packs(const std::string& type);
-/// Loads a model with weights of the type of --dtype: if packs(), as load_to_decode(), with the
+/// Loads a model with weights of the type_to_load(): if packs(), as load_to_decode(), with the
 /// other weights float32; else as model::load().
 model::Loaded load_with_type(const std::string& path, torch::Device device, const std::string& type,
     const std::string& adapter = {});

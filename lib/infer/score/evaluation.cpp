@@ -1,6 +1,5 @@
 #include "infer/score/evaluation.h"
 
-#include "infer/loops/make_engine.h"
 #include "model/adapter.h"
 
 namespace infer {
@@ -148,12 +147,14 @@ void EvaluationOptions::fields(core::FieldList& f) {
 }
 
 model::Loaded EvaluationOptions::load() const {
-  return load_to_score(model, nn::device(compute.device), compute.precision, adapter);
+  return load_to_score(
+      model, nn::device(compute.device), dynamic.weight_type(compute.precision), adapter);
 }
 
 Evaluation::Evaluation(
     const EvaluationOptions& options, model::Loaded loaded, const StoreOpener& open)
     : options_(options), device_(nn::device(options.compute.device)), loaded_(std::move(loaded)) {
+  options_.compute.precision = type_loaded(options_.compute.precision, loaded_);
   if (of_pairs()) options_.windows.refuse_for_pairs();
   if (of_pairs() && options_.retrieve.any())
     core::bad_usage("--retrieve: not supported for sentence pairs");

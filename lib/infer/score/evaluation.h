@@ -3,8 +3,8 @@
 // Result of one part of an evaluation, as a file with one JSON line, and the sum of all parts.
 
 #include "core/build_info.h"
+#include "infer/loops/make_engine.h"
 #include "infer/score/tune.h"
-#include "nn/base/runtime.h"
 
 namespace infer {
 
@@ -67,7 +67,7 @@ struct EvaluationOptions {
   LayerReachOptions reach;
   RetrieveOptions retrieve;
   MemoryOptions memory;
-  nn::ComputeOptions compute;
+  ScoringOptions compute;
   DynamicOptions dynamic;
   /// Except those of compute and dynamic, which are listed elsewhere.
   void fields(core::FieldList& f);

@@ -33,6 +33,12 @@ AnswererOptions answerer_options(const CompleterOptions& options) {
   return made;
 }
 
+CompleterOptions with_type(CompleterOptions options) {
+  auto& type = options.generator.weights;
+  type = type_to_load(type, options.model, nn::device(options.compute.device));
+  return options;
+}
+
 }  // namespace
 
 void CompleterOptions::fields(core::FieldList& f) {
@@ -50,7 +56,7 @@ void CompleterOptions::fields(core::FieldList& f) {
       .between(1, 1e9)
       .or_auto();
   f("dtype", generator.weights, "data type of the weights during decoding",
-      {"float32", "bfloat16", "int8", "file"});
+      {"auto", "float32", "bfloat16", "int8", "file"});
   f("cite", generator.cite, "return the stored contexts that predicted each token");
   f("cite-k", generator.cite_k, "cited contexts per token").between(1, 65536);
   generator.reach.fields(f);
@@ -107,7 +113,7 @@ struct Completer::Run {
 };
 
 Completer::Completer(const CompleterOptions& options)
-    : options_(options), device_(nn::device(options_.compute.device)),
+    : options_(with_type(options)), device_(nn::device(options_.compute.device)),
       loaded_(load_to_decode(options_.model, device_, parse_precision(options_.generator.weights),
           /*adapter=*/{}, torch::kFloat32)) {
   model::give_tokenizer(loaded_, options_.tokenizer);

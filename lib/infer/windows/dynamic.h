@@ -14,6 +14,10 @@ struct DynamicOptions {
   void fields(core::FieldList& f);
   /// Throws Error{usage} for text that is `unusual`, or a --dtype whose weights cannot be trained.
   void check(bool unusual, const std::string& dtype) const;
+  /// Returns the type of weights to load for a --dtype: for auto, one whose weights can be trained.
+  std::string weight_type(const std::string& dtype) const {
+    return on && dtype == "auto" ? "float32" : dtype;
+  }
 };
 
 /// Trains a model's weights, and restores them at the end. Copies the weights that it changes. With

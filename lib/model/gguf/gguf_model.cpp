@@ -333,6 +333,11 @@ std::int64_t gguf_family_row(std::int64_t row, std::int64_t width) {
   return head * width + within % 2 * (width / 2) + within / 2;
 }
 
+std::int64_t gguf_file_row(std::int64_t row, std::int64_t width) {
+  const auto within = row % width, half = width / 2;
+  return row - within + within % half * 2 + within / half;
+}
+
 std::vector<std::string> gguf_architectures() {
   std::vector<std::string> names;
   for (const auto& known : kGgufArchitectures) names.emplace_back(known.name);
@@ -414,11 +419,11 @@ void gguf_read_rows(const GgufFile& file, const GgufWeight& weight, std::int64_t
     gguf_unpack(*tensor.type, bytes, out);
   } else {
     const auto columns = elements / static_cast<std::size_t>(rows);
-    for (std::int64_t i = 0; i < all; ++i) {
-      const auto to = gguf_family_row(i, all / weight.rotated_heads) - first;
-      if (to < 0 || to >= rows) continue;
-      const auto from = whole.subspan(static_cast<std::size_t>(i) * row_bytes, row_bytes);
-      gguf_unpack(*tensor.type, from, out + static_cast<std::size_t>(to) * columns);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const auto from = gguf_file_row(first + i, all / weight.rotated_heads);
+      gguf_unpack(*tensor.type,
+          whole.subspan(static_cast<std::size_t>(from) * row_bytes, row_bytes),
+          out + static_cast<std::size_t>(i) * columns);
     }
   }
   if (weight.one_more)

@@ -33,6 +33,8 @@ std::map<std::string, GgufWeight> gguf_weights(const GgufFile& file);
 /// Returns the family's row for a llama.cpp row, for heads of `width` rows in which llama.cpp
 /// rotates neighbours: 2 i + t maps to t width/2 + i.
 std::int64_t gguf_family_row(std::int64_t row, std::int64_t width);
+/// The inverse: returns llama.cpp's row for a row of the family.
+std::int64_t gguf_file_row(std::int64_t row, std::int64_t width);
 
 /// Reads rows [first, first + rows) in the family's layout; `out` has room for them. A tensor of
 /// one dimension must be read as a whole. The system may drop the file's pages afterwards.
