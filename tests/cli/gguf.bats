@@ -87,18 +87,53 @@ make_wide() { "$root/tests/cli/tiny_llama" wide 64 1 '{"hidden_size": 64, "inter
   model export -q wide --output-format gguf --dtype q8_0 -o q8.gguf
   printf 'GGUF files are models too.\n' >text
   tokenize -q -t bytes text -o x.shard.zst
-  for type in float32 file; do
+  for type in float32 file auto; do
     score -q -t bytes -m q8.gguf --dtype $type text | field log_prob >score.$type
     eval-ppl -q -m q8.gguf --dtype $type --memory none --json x.shard.zst | field loss >loss.$type
     sample -q -t bytes -m q8.gguf --dtype $type --temperature 0 --max-tokens 8 --prompt GGUF >text.$type
     annotate -q -t bytes -m q8.gguf --dtype $type --json text | sed -n 2p | field nats >annotated.$type
   done
-  for name in score loss annotated; do near "$(cat $name.file)" "$(cat $name.float32)" 1e-4; done
+  for name in score loss annotated; do
+    near "$(cat $name.file)" "$(cat $name.float32)" 1e-4
+    ! cmp $name.file $name.float32
+    cmp $name.auto $name.file
+  done
   cmp text.file text.float32
   # The types of this file have no products; one note says what becomes of them.
   run --separate-stderr score -t bytes -m llama.gguf --dtype file text
   [ "$status" -eq 0 ]
   [ "$(grep -c 'dtype file: F32 is unpacked to float32' <<<"$stderr")" -eq 1 ]
+}
+
+@test "weights in blocks are the default, but not with options that need numbers" {
+  make_wide
+  model export -q wide --output-format gguf --dtype q8_0 -o q8.gguf
+  cats 40 >text
+  tokenize -q -t bytes text -o x.shard.zst
+  train -q --lora 2 --from q8.gguf --segment 16 --batch 2 --steps 1 x.shard.zst -o adapter
+  precision() { # PROGRAM ARGUMENT...
+    local program=$1
+    shift
+    case $program in
+      eval-ppl) eval-ppl -q --json "$@" x.shard.zst | field signature ;;
+      score) score -q -t bytes "$@" --report figures --json text >/dev/null && field signature <figures ;;
+    esac | tr '|' '\n' | sed -n 's/^precision://p'
+  }
+  for program in eval-ppl score; do
+    [ "$(precision $program -m q8.gguf)" = file ]
+    [ "$(precision $program -m q8.gguf --dtype float32)" = float32 ]
+    [ "$(precision $program -m q8.gguf --dynamic-evaluation)" = float32 ]
+    [ "$(precision $program -m q8.gguf --adapter adapter)" = float32 ]
+    [ "$(precision $program -m wide)" = float32 ]
+    [ "$(precision $program -m llama.gguf)" = float32 ]
+  done
+  run -64 eval-ppl -m q8.gguf --dtype file --dynamic-evaluation x.shard.zst
+  run -64 score -t bytes -m q8.gguf --dtype file --dynamic-evaluation text
+  sample -q -t bytes -m q8.gguf --adapter adapter --max-tokens 4 --prompt x
+  annotate -q -t bytes -m q8.gguf --adapter adapter --json text >/dev/null
+  build-datastore -q -m q8.gguf x.shard.zst -o store
+  eval-ppl -q -m q8.gguf --datastore store --json x.shard.zst | field signature | grep -q 'precision:file'
+  sample -q -t bytes -m q8.gguf --datastore store --max-tokens 4 --prompt x
 }
 
 @test "--dtype file without a GGUF file is refused in one line" {
@@ -149,7 +184,7 @@ make_wide() { "$root/tests/cli/tiny_llama" wide 64 1 '{"hidden_size": 64, "inter
   model export -q "$smollm2" --output-format gguf --dtype float32 -o float32.gguf
   "$TESSERA_PEERS" "$root/tests/bench/llama_peer.py" score float32.gguf \
     'The capital of France is Paris, and the river that runs through it is' f32 >theirs
-  score -q -m "$smollm2" --per-token theirs >ours
+  score -q -m "$smollm2" --dtype float32 --per-token theirs >ours
   python3 - <<'END'
 import json
 theirs, ours = (json.load(open(name)) for name in ("theirs", "ours"))
@@ -165,7 +200,7 @@ END
   model import -q "$smollm2" -o imported
   grep -q 'im_start' imported/chat_template.jinja
   printf 'The capital of France is Paris, and the river that runs through it is the Seine.\n' >fixed
-  score -q -m "$smollm2" fixed >direct
+  score -q -m "$smollm2" --dtype float32 fixed >direct
   score -q -m imported fixed >folder
   [ "$(field log_prob <direct)" = "$(field log_prob <folder)" ]
   # What a forward pass in float64 by numpy gives of the numbers that the package gguf reads.
@@ -178,4 +213,5 @@ END
   cmp imported/chat_template.jinja third/chat_template.jinja
   model export -q imported --output-format gguf --dtype q8_0 -o small.gguf
   near "$(score -q -m small.gguf fixed | field log_prob)" "$(field log_prob <direct)" 2e-2
+  near "$(score -q -m "$smollm2" fixed | field log_prob)" "$(field log_prob <direct)" 1e-4
 }

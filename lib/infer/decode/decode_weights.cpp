@@ -219,9 +219,12 @@ void PackedModel::take(const torch::Tensor& weight, std::int64_t first, const to
 bool PackedModel::take_blocks(
     const torch::Tensor& weight, const std::vector<model::GgufRows>& rows) {
   if (precision_ != Precision::file) return false;
-  if (rows.empty()) core::bug("a matrix of a GGUF file is not there as it is");
   const auto in = weight.size(1);
   auto& matrix = weights_.at(weight.unsafeGetTensorImpl()).matrix;
+  if (rows.empty()) {  // the file has it in another form
+    matrix = PackedMatrix(weight.size(0), in, Precision::float32);
+    return false;
+  }
   const auto other = std::ranges::find_if(
       rows, [](const auto& of) { return block_format(of.type->id) == nullptr; });
   if (other == rows.end()) {
