@@ -1,4 +1,5 @@
 # Tiny models: a minute in all, to see that everything runs.
+archs = transformer mosaic mosaic2 gla delta lstm rwkv4 hyena
 shape = --least-words 3 --most-words 4 --longest-word 8
 sizes = 16
 middle = 16
