@@ -99,7 +99,8 @@ function(tessera_install)
   install(DIRECTORY ${CMAKE_BINARY_DIR}/licences DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
 
   if(NOT elsewhere)
-    file(GLOB cuda_libraries ${TORCH_ROOT}/../nvidia/*/lib/libcud*.so.* ${TORCH_ROOT}/../nvidia/*/lib/libcupti.so.*)
+    file(GLOB cuda_libraries ${TORCH_ROOT}/../nvidia/*/lib/libcud*.so.* ${TORCH_ROOT}/../nvidia/*/lib/libcupti.so.*
+      ${TORCH_ROOT}/lib/libcupti.so.*)
     install(FILES ${TORCH_ROOT}/lib/libtorch_cpu.so ${TORCH_ROOT}/lib/libc10.so ${TORCH_OPENMP} ${cuda_libraries}
       DESTINATION lib/tessera)
   endif()
