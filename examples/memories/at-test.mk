@@ -32,10 +32,10 @@ $(OUT)/at-test.tsv: $(TEXTS)
 	$(foreach o,alone cache unigram online dynamic frozen unlike all,$(call reads,$(o)))
 	{ printf 'model\ttext\ttokens\talone\tfrom\tto\tdifference\tlow\thigh\tp\n'; \
 	for folder in $(MODELS); do for text in $(TEXTS); do for pair in $(at_test_pairs); do \
-	  row=$$(basename "$$folder")+$$(basename "$$text" .txt) from=$${pair%+*} to=$${pair#*+} name=$(OUT)/at-test/$$row; \
-	  alone=$$(sed -nE '1s/.*"tokens":([0-9]*).*"perplexity":([^,}]*).*/\1\t\2/p' "$$name.alone.json"); \
-	  compare-ppl --json "$$name.$$from" "$$name.$$to" | sed -E \
-	    "s/.*\"difference\":([^,]*),\"low\":([^,]*),\"high\":([^,]*),.*\"p\":([^,}]*).*/$${row/+/\t}\t$$alone\t$$from\t$$to\t\1\t\2\t\3\t\4/"; \
+	  model=$$(basename "$$folder") of=$$(basename "$$text" .txt) from=$${pair%+*} to=$${pair#*+}; name=$(OUT)/at-test/$$model+$$of; \
+	  compare-ppl --json --force -o "$$name.pair" "$$name.$$from" "$$name.$$to"; \
+	  line=$$(../trime/tsv-line "$$model"$$'\t'"$$of" "$$name.alone.json" tokens perplexity); \
+	  ../trime/tsv-line "$$line"$$'\t'"$$from"$$'\t'"$$to" "$$name.pair" difference low high p; \
 	done; done; done; } >$@
 
 at-test: $(OUT)/at-test.tsv
