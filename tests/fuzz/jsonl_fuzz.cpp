@@ -72,10 +72,10 @@ FUZZ_TARGET(jsonl)(const std::uint8_t* data, std::size_t size) {
   }
   read_texts(path, {text::Format::jsonl, "text", ""});
   mend_all(path, all);
-  // The documents joined with their separators are the text itself.
+  // The documents joined with their separators are the text itself, unless it is compressed.
   std::string joined = read_texts(path, {text::Format::text, "text", "ab"});
   const bool ends = all.empty() || all.ends_with("ab");
-  if (joined != (ends ? all : all + "ab")) std::abort();
+  if (core::what_is_no_text(all).empty() && joined != (ends ? all : all + "ab")) std::abort();
   ::unlink(path.c_str());
 
   // Pre-tokens cover the text, and a cut does not change them.
