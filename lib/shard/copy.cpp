@@ -148,6 +148,11 @@ std::string Part::summary() const {
 void split(const Dataset& data, const Cut& cut, const std::string& prefix, int jobs,
     const std::function<void(const Part&)>& done) {
   const auto ends = part_ends(data.header(), data.documents(), cut);
+  const auto path_of = [&](std::size_t n) { return fmt::format("{}{:05}.shard.zst", prefix, n); };
+  if (const auto beyond = path_of(ends.size()); core::exists(beyond))
+    core::bad_usage(
+        "{}: would stand beside the {} parts as one of them; remove it or give another prefix",
+        beyond, ends.size());
   // The first part is renamed last; until then it locks these parts against other processes.
   std::unique_ptr<core::Output> first_out;
   std::vector<Part> parts;
@@ -156,7 +161,7 @@ void split(const Dataset& data, const Cut& cut, const std::string& prefix, int j
     auto provenance = data.provenance();
     provenance.push_back(provenance_entry(
         "shard split", {{"part", part}, {"parts", ends.size()}}, {data.fingerprint()}));
-    const std::string path = fmt::format("{}{:05}.shard.zst", prefix, part);
+    const std::string path = path_of(part);
     auto out = std::make_unique<core::Output>(path);
     Writer writer(*out, data.header(), provenance, jobs);
     copy_documents(data, first, ends[part], writer);

@@ -52,8 +52,8 @@ struct Part {
   std::string summary() const;
 };
 /// Writes PREFIX00000.shard.zst, PREFIX00001.shard.zst, ..., each through core::Output, then calls
-/// `done` for each in order. Throws Error{usage} as part_ends() does, Error{cannot_create},
-/// Error{io}.
+/// `done` for each in order. Throws Error{usage} as part_ends() does and if a file with the number
+/// after the last part exists, Error{cannot_create}, Error{io}.
 void split(const Dataset& data, const Cut& cut, const std::string& prefix, int jobs,
     const std::function<void(const Part&)>& done);
 

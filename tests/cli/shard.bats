@@ -140,6 +140,18 @@ fingerprint() {
   [ "$(shard info --json p-00000.shard.zst | field documents)" -eq 2 ]
 }
 
+@test "split refuses a prefix under which more parts stand, before it writes" {
+  seq 1 300 | tokenize -q -t bytes --format lines -o all.shard.zst
+  shard split -q -n 3 -o p- all.shard.zst
+  cp p-00000.shard.zst before
+  run -64 shard split -q -n 2 -o p- all.shard.zst
+  [[ $output == 'shard: p-00002.shard.zst: '*' 2 parts '* ]]
+  cmp before p-00000.shard.zst
+  rm p-00002.shard.zst
+  shard split -q -n 2 -o p- all.shard.zst
+  shard cat p-*.shard.zst | cmp - <(shard cat all.shard.zst)
+}
+
 @test "split refuses what cannot be" {
   run shard split -n 5 -o p- tokens.shard.zst
   [ "$status" -eq 64 ]
