@@ -34,6 +34,35 @@ END
   diff got expected
 }
 
+@test "passages: what is no text is said and left out; other bytes, odd names, a byte order mark and CDPATH" {
+  mkdir -p notes elsewhere/notes
+  printf 'no note\n' >elsewhere/notes/x.txt
+  printf '\xef\xbb\xbfThe boat.\n' >notes/a.txt
+  printf 'Caf\xe9\n' >notes/b.txt
+  printf 'a\0b\n' >notes/c.txt
+  printf 'The price.\n' >notes/$'d\te.txt'
+  printf 'The line.\n' >notes/$'f\ng.txt'
+  CDPATH=$PWD/elsewhere "$ask/indices" passages notes 2>said | tr '\t' '|' >got
+  printf '%s\n' 'a.txt|1|The boat.' $'b.txt|1|Caf\xe9' 'd?e.txt|1|The price.' 'f?g.txt|1|The line.' >expected
+  diff got expected
+  printf '%s\n' 'ask: b.txt: is not UTF-8; its other bytes become U+FFFD' 'ask: c.txt: is binary, not a text; left out' >expected
+  diff said expected
+}
+
+@test "ask: questions at the same time build the indices once" {
+  needs_smollm2
+  mkdir notes
+  printf 'The boiler was serviced on 14 March.\n\nCaf\xe9.\n' >notes/house.txt
+  local pids=() i
+  for i in 1 2 3; do
+    CACHE=$PWD/cache "$ask/ask" "$smollm2" notes 'When was the boiler serviced?' >"answer$i" 2>"said$i" &
+    pids+=($!)
+  done
+  for i in "${pids[@]}"; do wait "$i"; done
+  for i in 1 2 3; do grep -q '14 March' "answer$i"; done
+  [ "$(cat said? | grep -c 'is not UTF-8')" -eq 1 ]
+}
+
 @test "ask: a question is answered from the note, with file and line; changed notes are read again" {
   needs_smollm2
   mkdir notes
