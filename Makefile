@@ -9,7 +9,7 @@
 # make dist     a tarball for machines without root, compiler or network, into build-dist/; wheel, deb: the same so packed
 # make html      manuals, the tutorial and the README as pages: build/html/index.html
 #
-# make bench | fuzz | attack | asan | check-kernels | check-avx2 | lint | format | install | clean
+# make bench | growth | fuzz | attack | asan | check-kernels | check-avx2 | lint | format | install | clean
 #
 #   BUILD=DIR            build folder [build]
 #   JOBS=N               parallel compilers [ninja's choice]
@@ -23,7 +23,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := all
-.PHONY: all cuda gpu-check gpu-bench gpu-pack setup setup-check setup-cuda configure tests check check-kernels check-avx2 nightly demo html bench fuzz attack asan lint format install dist wheel deb clean
+.PHONY: all cuda gpu-check gpu-bench gpu-pack setup setup-check setup-cuda configure tests check check-kernels check-avx2 nightly demo html bench growth fuzz attack asan lint format install dist wheel deb clean
 
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -120,6 +120,11 @@ demo: all
 bench: all
 	@tools/setup bench
 	@tools/bench
+
+# Time and memory of growing inputs, with exponents: build/growth/growth.tsv. SIZE=full: up to 1e8 tokens and 1e7 keys.
+SIZE ?= small
+growth: all
+	@PATH=$(abspath $(BUILD))/bin:$$PATH python3 tests/bench/growth.py $(BUILD)/growth $(SIZE)
 
 fuzz: setup
 	@tools/setup fuzz
