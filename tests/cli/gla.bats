@@ -58,6 +58,6 @@ trains() { # FOLDER FLAG...
   # shellcheck disable=SC2154  # stderr is bats'
   [ "$stderr" = "train: --gla-decay: fixed (RetNet) requires gla-update sum; with delta, give gated or none" ]
   run --separate-stderr -64 trains bad --arch gla --gla-decay fixed --heads 8
-  [ "$stderr" = "train: --gla-decay: fixed needs keys of even width, not 1" ]
+  [ "$stderr" = "train: --heads: a fixed decay (RetNet) needs keys of even width, not 1: d-model / 2 / heads" ]
   [ ! -e bad ]
 }

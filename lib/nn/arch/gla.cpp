@@ -27,7 +27,8 @@ void check_gla(const ShapeOptions& shape, const GlaOptions& options) {
         "gla-decay: fixed (RetNet) requires gla-update sum; with delta, give gated or none");
   if (shape.d_model % (4 * shape.heads) != 0)
     core::bad_config(
-        "gla-decay: fixed needs keys of even width, not {}", shape.d_model / 2 / shape.heads);
+        "heads: a fixed decay (RetNet) needs keys of even width, not {}: d-model / 2 / heads",
+        shape.d_model / 2 / shape.heads);
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ class HyenaMixer : public Mixer, public OwnFirstValues {
     const auto qkv = call.convolved(c_in_->forward(x), *convolution_, name).split(d_, 2);
     const auto z = (qkv[1] * qkv[2]).to(exact(x));
     const auto all = call.after_past(z, call.state != nullptr ? length_ - 1 : 0, name + ".state");
-    const auto y = long_convolution(all, filter(exact(x)), x.size(1)) + skip_ * z;
+    const auto y = long_convolution(all, filter(exact(x), all.size(1)), x.size(1)) + skip_ * z;
     return c_proj_->forward(qkv[0] * y.to(x.scalar_type()));
   }
 
@@ -62,10 +62,11 @@ class HyenaMixer : public Mixer, public OwnFirstValues {
     return x.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
   }
 
-  /// The filter (d, length). Without gradients it is made again only if its weights have changed;
-  /// on a device always, because the comparison would wait for it.
-  Tensor filter(torch::ScalarType type) {
-    if (torch::GradMode::is_enabled() || !frequency_.is_cpu()) return make_filter().to(type);
+  /// The filter (d, length); with gradients or on a device its first `most` places, made anew. On
+  /// the CPU without gradients it is made again only if its weights have changed; on a device the
+  /// comparison would wait for it.
+  Tensor filter(torch::ScalarType type, std::int64_t most) {
+    if (torch::GradMode::is_enabled() || !frequency_.is_cpu()) return make_filter(most).to(type);
     const std::lock_guard<std::mutex> lock(mutex_);
     std::vector<Tensor> all = {frequency_};
     for (const auto& map : filter_)
@@ -74,15 +75,15 @@ class HyenaMixer : public Mixer, public OwnFirstValues {
     if (!made_.defined() || !made_.is_cpu() || made_from_.dtype() != weights.dtype() ||
         !torch::equal(made_from_, weights)) {
       made_from_ = weights;
-      made_ = make_filter();
+      made_ = make_filter(length_);
     }
     return made_.to(type);
   }
 
-  Tensor make_filter() const {
+  Tensor make_filter(std::int64_t most) const {
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     const auto options = frequency_.options().requires_grad(false);
-    const auto j = torch::arange(length_, options).unsqueeze(1);
+    const auto j = torch::arange(std::min(most, length_), options).unsqueeze(1);
     const auto place = j / static_cast<double>(std::max<std::int64_t>(1, length_ - 1));
     const auto angle = 2 * M_PI / static_cast<double>(length_) * j *
                        at::linspace(1e-4, kBands - 1, kBands, options);

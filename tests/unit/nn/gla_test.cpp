@@ -241,7 +241,9 @@ DOCTEST_TEST_CASE("what a gla adds and what it keeps have to go together") {
       "gla-decay: fixed (RetNet) requires gla-update sum; with delta, give gated or none");
   options.gla.update = "sum";
   options.shape.heads = 4;
-  DOCTEST_CHECK(properties::refusal(options) == "gla-decay: fixed needs keys of even width, not 1");
+  DOCTEST_CHECK(
+      properties::refusal(options) ==
+      "heads: a fixed decay (RetNet) needs keys of even width, not 1: d-model / 2 / heads");
 }
 
 DOCTEST_TEST_CASE("gla carries a State of constant size and refuses heads that do not fit") {
