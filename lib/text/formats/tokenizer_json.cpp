@@ -57,6 +57,7 @@ Vocabulary read_vocabulary(const TokenizerJson& file, element model, std::vector
   simdjson::dom::object names;
   if (!found || found->get(names) != simdjson::SUCCESS) file.refuse("no object \"vocab\"");
   Vocabulary vocabulary;
+  const bool whole_words = file.flag(model, "ignore_merges", false) || !file.find(model, "merges");
   std::size_t n = added.size();
   for ([[maybe_unused]] const auto& entry : names) ++n;
   if (n == 0) file.refuse("an empty vocabulary");
@@ -82,7 +83,11 @@ Vocabulary read_vocabulary(const TokenizerJson& file, element model, std::vector
     // A token of the model may have these bytes under another name.
     if (vocabulary.id_of(token.content) && is_name(token.content))
       file.refuse("added token {} has another id than in the vocabulary", token.content);
-    if (!vocabulary.set(token.id, token.content)) vocabulary.set_nameless(token.id, token.content);
+    // Hide a token that the model's encoder would find in ordinary text: a word or a character.
+    const std::string_view content = token.content;
+    if (whole_words || core::character_length(content) == content.size() ||
+        content.ends_with(CharUnits::kEndOfWord) || !vocabulary.set(token.id, content))
+      vocabulary.set_nameless(token.id, token.content);
   }
   remark = remark_on_gaps(added, names.size());
   return vocabulary;

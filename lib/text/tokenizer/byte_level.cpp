@@ -211,7 +211,7 @@ class BpeEncoder : public Encoder {
   void merge(const char* p, const char* stop) {
     symbols_.clear();
     if (tokenizer_.whole_words()) {
-      if (const auto id = tokenizer_.id_of({p, static_cast<std::size_t>(stop - p)})) {
+      if (const auto id = tokenizer_.model_id_of({p, static_cast<std::size_t>(stop - p)})) {
         symbols_.push_back(*id);
         return;
       }
@@ -322,7 +322,7 @@ ByteLevel::ByteLevel(Vocabulary vocabulary, std::vector<Merge> merges, Parts par
   template_ = std::move(parts_.around);
   for (int b = 0; b < 256; ++b) {
     const char c = static_cast<char>(b);
-    bytes_[b] = id_of(std::string_view(&c, 1)).value_or(kNoToken);
+    bytes_[b] = model_id_of(std::string_view(&c, 1)).value_or(kNoToken);
   }
 }
 

@@ -7,8 +7,9 @@ PieceText::PieceText(const Tokenizer& tokenizer, bool byte_fallback, const Norma
     : byte_of_(tokenizer.size(), -1), space_(std::move(space)) {
   const bool bytes = byte_fallback || (decoder && decoder->bytes);
   for (std::uint32_t b = 0; b < 256; ++b) {
-    const auto id = tokenizer.id_of(fmt::format("<0x{:02X}>", b));
-    if (!id && byte_fallback)
+    const auto name = fmt::format("<0x{:02X}>", b);
+    const auto id = tokenizer.id_of(name);
+    if (byte_fallback && !tokenizer.model_id_of(name))
       core::bad_data("byte_fallback without a token <0x{:02X}>: it is supported with all 256", b);
     if (!id) continue;
     names_bytes_ = names_bytes_ || !bytes;

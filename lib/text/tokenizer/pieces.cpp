@@ -62,7 +62,7 @@ class PiecesEncoder : public Encoder {
   // Encodes one pre-token; `text` contains it.
   void words(std::string_view piece, std::string_view text, std::vector<std::uint32_t>& out) {
     if (tokenizer_.parts().whole_words) {
-      if (const auto id = tokenizer_.id_of(piece)) {
+      if (const auto id = tokenizer_.model_id_of(piece)) {
         out.push_back(*id);
         return;
       }
@@ -145,7 +145,6 @@ Pieces::Pieces(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts)
       core::bad_data("a merge of {} is not supported, since it is a byte",
           token(pieces_.is_byte(merge.left) ? merge.left : merge.right));
     const std::uint32_t left = last_char(token(merge.left)), right = first_char(token(merge.right));
-    const auto place = [this](std::uint32_t c) { return c < 128 ? c : c == mark_ ? 128 : kNone; };
     if (place(left) != kNone && place(right) != kNone) {
       small_[place(left) * kSmall + place(right)] = true;
     } else {
@@ -163,7 +162,7 @@ Pieces::Pieces(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts)
 }
 
 std::optional<std::uint32_t> Pieces::piece_of(std::string_view character) const {
-  const auto id = id_of(character);
+  const auto id = model_id_of(character);
   return id && !silent_.empty() && silent_[*id] ? std::nullopt : id;
 }
 
@@ -184,12 +183,7 @@ bool Pieces::is_known(std::uint32_t code_point) const {
 }
 
 bool Pieces::joins(std::uint32_t left, std::uint32_t right) const {
-  const std::uint32_t l = left < 128      ? left
-                          : left == mark_ ? 128
-                                          : kNone,
-                      r = right < 128      ? right
-                          : right == mark_ ? 128
-                                           : kNone;
+  const std::uint32_t l = place(left), r = place(right);
   const bool merged = l != kNone && r != kNone
                           ? small_[l * kSmall + r]
                           : pairs_.count(static_cast<std::uint64_t>(left) << 32 | right) > 0;

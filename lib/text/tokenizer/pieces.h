@@ -66,6 +66,7 @@ class Pieces : public Tokenizer {
   // The pairs of characters that a merge joins. Pairs of ASCII and the mark are in the table,
   // others in the set.
   static constexpr std::uint32_t kNone = 0xFFFFFFFF, kSmall = 129;
+  std::uint32_t place(std::uint32_t c) const { return c < 128 ? c : c == mark_ ? 128 : kNone; }
   std::uint32_t mark_ = kNone;
   std::vector<bool> small_;
   std::unordered_set<std::uint64_t> pairs_;

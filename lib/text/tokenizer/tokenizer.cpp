@@ -22,6 +22,13 @@ std::optional<std::uint32_t> Vocabulary::id_of(std::string_view token) const {
   return id == kGap ? std::nullopt : std::optional(id);
 }
 
+std::optional<std::uint32_t> Vocabulary::id_of_any(std::string_view token) const {
+  auto id = id_of(token);
+  for (std::uint32_t i = 0; !id && i < nameless_.size(); ++i)
+    if (nameless_[i] && this->token(i) == token) id = i;
+  return id;
+}
+
 void Vocabulary::reserve(std::size_t tokens, std::size_t bytes) {
   tokens_.reserve(tokens);
   pool_.reserve(bytes);
@@ -71,15 +78,8 @@ std::uint32_t Vocabulary::add(std::string_view token) {
 }
 
 std::string_view name_of(TokenizerKind kind) {
-  switch (kind) {
-    case TokenizerKind::bytes: return "bytes";
-    case TokenizerKind::bpe: return "bpe";
-    case TokenizerKind::word: return "word";
-    case TokenizerKind::units: return "units";
-    case TokenizerKind::pieces: return "pieces";
-    case TokenizerKind::unigram: return "unigram";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"bytes", "bpe", "word", "units", "pieces", "unigram"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 void Tokenizer::take(

@@ -30,6 +30,8 @@ class Vocabulary {
   /// Returns the token of an id; empty for a gap.
   std::string_view token(std::uint32_t id) const;
   std::optional<std::uint32_t> id_of(std::string_view token) const;
+  /// Behaves like id_of(), but also finds nameless tokens, in linear time.
+  std::optional<std::uint32_t> id_of_any(std::string_view token) const;
 
   /// Assigns `id` to `token`. Returns false if either is already in use.
   bool set(std::uint32_t id, std::string_view token);
@@ -90,6 +92,11 @@ class Tokenizer {
   /// Returns the bytes of a token (the content of a special token); empty if the id has none.
   std::string_view token(std::uint32_t id) const { return vocabulary_.token(id); }
   std::optional<std::uint32_t> id_of(std::string_view token) const {
+    return vocabulary_.id_of_any(token);
+  }
+  /// Behaves like id_of(), but finds no added tokens outside the model's vocabulary: ordinary text
+  /// never encodes to these.
+  std::optional<std::uint32_t> model_id_of(std::string_view token) const {
     return vocabulary_.id_of(token);
   }
   const std::vector<SpecialToken>& special_tokens() const { return special_; }

@@ -45,11 +45,11 @@ class WordEncoder : public Encoder {
   std::uint32_t id_of(const char* p, const char* stop, const char* end) {
     const auto bytes = static_cast<std::size_t>(stop - p);
     if (!cache_ || bytes > WordCache::kMaxBytes)
-      return tokenizer_.id_of({p, bytes}).value_or(tokenizer_.unknown());
+      return tokenizer_.model_id_of({p, bytes}).value_or(tokenizer_.unknown());
     const auto key = WordCache::key_of(p, bytes, end);
     const std::size_t place = WordCache::place_of(key);
     if (const auto* entry = cache_->find(key, place)) return entry->tokens[0];
-    const std::uint32_t id = tokenizer_.id_of({p, bytes}).value_or(tokenizer_.unknown());
+    const std::uint32_t id = tokenizer_.model_id_of({p, bytes}).value_or(tokenizer_.unknown());
     cache_->insert(key, place, {&id, 1});
     return id;
   }
@@ -89,7 +89,7 @@ class UnitsEncoder : public Encoder {
       name_.assign(p, n);
       p += n;
       if (p == stop) name_ += CharUnits::kEndOfWord;
-      symbols_.push_back(tokenizer_.id_of(name_).value_or(tokenizer_.unknown()));
+      symbols_.push_back(tokenizer_.model_id_of(name_).value_or(tokenizer_.unknown()));
     }
     tokenizer_.merges().apply(symbols_, scratch_);
   }
@@ -106,7 +106,7 @@ class UnitsEncoder : public Encoder {
 WordLevel::WordLevel(Vocabulary vocabulary, Options options) : options_(std::move(options)) {
   vocabulary_ = std::move(vocabulary);
   const auto need = [this](const std::string& token) {
-    const auto id = id_of(token);
+    const auto id = model_id_of(token);
     if (!id) core::bad_data("no token {} in the vocabulary", token);
     return *id;
   };
@@ -140,11 +140,15 @@ std::string WordLevel::json() const {
     split = {{"behavior", "Removed"}, {"invert", false}, {"pattern", {{"String", " "}}},
         {"type", "Split"}};
   }
+  std::vector<SpecialToken> added;
+  for (std::uint32_t id = 0; id < size(); ++id)
+    if (vocabulary_.is_nameless(id)) added.push_back({id, std::string(token(id))});
   return tokenizer_text(*this,
-      {{"added_tokens", core::Json::array()}, {"decoder", nullptr}, {"normalizer", normalizer},
-          {"pre_tokenizer", split}},
+      {{"added_tokens", added_tokens_json({}, added)}, {"decoder", nullptr},
+          {"normalizer", normalizer}, {"pre_tokenizer", split}},
       {{"type", "WordLevel"}, {"unk_token", options_.unknown}},
-      {{"vocab", vocabulary_text(vocabulary_, names_of(*this))}});
+      {{"vocab",
+          vocabulary_text(vocabulary_, names_of(*this), outside_vocabulary({}, vocabulary_))}});
 }
 
 const char* plain_word_end(const char* p, const char* end) {
@@ -239,7 +243,7 @@ std::string CharUnits::json() const {
           {"pre_tokenizer", {{"type", "WhitespaceSplit"}}}},
       bpe_model({{"end_of_word_suffix", kEndOfWord}, {"unk_token", unknown_name_}}),
       {{"merges", merges_text(merges_.list(), names)},
-          {"vocab", vocabulary_text(vocabulary_, names)}});
+          {"vocab", vocabulary_text(vocabulary_, names, outside_vocabulary({}, vocabulary_))}});
 }
 
 }  // namespace text

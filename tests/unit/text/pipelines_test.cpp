@@ -90,6 +90,22 @@ DOCTEST_TEST_CASE("pipelines: the ids of Hugging Face's tokenizers") {
   }
 }
 
+DOCTEST_TEST_CASE("added tokens outside the model's vocabulary are never ids of ordinary text") {
+  for (const auto& row : core::parse_json(sample::file("added.json"), "added.json")) {
+    DOCTEST_CAPTURE(row.dump());
+    const auto tokenizer = text::parse_tokenizer(core::dump(row.at("file")), "x");
+    const auto again = text::parse_tokenizer(tokenizer->json(), "again");
+    DOCTEST_CHECK(again->json() == tokenizer->json());
+    for (std::size_t i = 0; i < row.at("texts").size(); ++i)
+      for (const auto& one : {tokenizer, again})
+        DOCTEST_CHECK(
+            one->encode(row.at("texts")[i].get<std::string>()) == row.at("ids")[i].get<Ids>());
+    for (const auto& token : row.at("file").at("added_tokens"))
+      DOCTEST_CHECK(again->id_of(token.at("content").get<std::string>()) ==
+                    token.at("id").get<std::uint32_t>());
+  }
+}
+
 DOCTEST_TEST_CASE("pipelines: decoders give the texts of Hugging Face's tokenizers") {
   const auto known = core::parse_json(sample::file("decoders.json"), "decoders.json");
   const auto ids = known.at("ids").get<std::vector<Ids>>();
