@@ -208,7 +208,9 @@ OrderedJson merges_by_score(const GgufFile& file, const Tokens& tokens) {
   for (std::size_t id = 0; id < merged.size(); ++id)
     merged[id] = tokens.types[id] == kNormal || tokens.types[id] == kUnused;
   auto merges = OrderedJson::array();
-  for (const auto& [left, right] : text::scored_merges(tokens.texts, scores, merged, file.name()))
+  const std::unordered_set<std::string_view> none;
+  for (const auto& [left, right] :
+      text::scored_merges(tokens.texts, scores, merged, file.name(), &none))
     merges.push_back({left, right});
   return merges;
 }

@@ -275,14 +275,17 @@ void append_merges(const PieceModel& model, bool llama, const std::string& origi
   auto scores = model.scores;
   std::vector<bool> merged(texts.size());
   std::unordered_map<std::string_view, std::size_t> ids;
+  std::unordered_set<std::string_view> own;
   for (std::size_t id = 0; id < texts.size(); ++id) {
     merged[id] = model.merges(id) || (llama && texts[id].size() <= kLongestScored);
     if (llama) scores[id] = -static_cast<double>(id);
+    if (model.types[id] == kOwnPiece) own.insert(texts[id]);
     if (!llama && !merged[id]) texts[id] = {};  // no part of a merge either
     ids.emplace(texts[id], id);
   }
   std::optional<std::size_t> before;
-  for (const auto& [left, right] : scored_merges(texts, scores, merged, origin)) {
+  for (const auto& [left, right] :
+      scored_merges(texts, scores, merged, origin, llama ? nullptr : &own)) {
     const auto id = ids.at(std::string(left).append(right));
     if (!llama && model.types[id] == kUnusedPiece)
       core::bad_data("{}: unused pieces of a BPE that merges make are not supported", origin);
@@ -341,7 +344,8 @@ std::string sentencepiece_json(
 
 std::vector<std::pair<std::string_view, std::string_view>> scored_merges(
     const std::vector<std::string_view>& tokens, const std::vector<double>& scores,
-    const std::vector<bool>& merges, const std::string& origin) {
+    const std::vector<bool>& merges, const std::string& origin,
+    const std::unordered_set<std::string_view>* unmerged) {
   const std::unordered_set<std::string_view> known(tokens.begin(), tokens.end());
   std::vector<std::size_t> order;
   for (std::size_t id = 0; id < tokens.size(); ++id) {
@@ -362,7 +366,17 @@ std::vector<std::pair<std::string_view, std::string_view>> scored_merges(
     for (std::size_t cut = 1; cut < whole.size(); ++cut) {
       if ((static_cast<unsigned char>(whole[cut]) & 0xC0) == 0x80) continue;  // inside a character
       const auto left = whole.substr(0, cut), right = whole.substr(cut);
-      if (known.count(left) > 0 && known.count(right) > 0) all.emplace_back(left, right);
+      const auto part = [&](std::string_view half) {
+        const bool one = core::character_length(half) == half.size();
+        return known.count(half) > 0 || (unmerged != nullptr && one && unmerged->count(half) == 0);
+      };
+      if (!part(left) || !part(right)) continue;
+      if (known.count(left) == 0 || known.count(right) == 0)
+        core::bad_data(
+            "{}: token {} is made of a character that is not a token, which is not supported; use "
+            "the model's tokenizer.json",
+            origin, id);
+      all.emplace_back(left, right);
     }
     if (all.size() > most)
       core::bad_data(

@@ -45,9 +45,12 @@ inline constexpr std::size_t kPairsOfToken = 16, kMorePairs = 65536;
 /// Returns the pairs of tokens whose concatenation is a token, ordered by that token's score, best
 /// first; pairs of one token, by the length of the first. Only tokens with `merges` are split into
 /// pairs; any token may be a part. `origin` names the file. Throws Error{bad_data} for a score that
-/// is not a number, a token longer than kLongestScored and too many pairs.
+/// is not a number, a token longer than kLongestScored and too many pairs. sentencepiece begins
+/// with characters, tokens or not: with `unmerged`, the symbols that it never merges, a token that
+/// it makes of such a character also throws.
 std::vector<std::pair<std::string_view, std::string_view>> scored_merges(
     const std::vector<std::string_view>& tokens, const std::vector<double>& scores,
-    const std::vector<bool>& merges, const std::string& origin);
+    const std::vector<bool>& merges, const std::string& origin,
+    const std::unordered_set<std::string_view>* unmerged = nullptr);
 
 }  // namespace text

@@ -187,6 +187,14 @@ DOCTEST_TEST_CASE("a tokenizer.model that is damaged or of another kind is refus
     return field(1, field(1, text) + field(3, type));
   };
   const std::string unknown = piece("<unk>", 2);
+  // sentencepiece makes these pieces of characters that are none, or control pieces.
+  const std::string bpe = unknown + piece("a", 1) + field(2, field(3, 2));
+  for (const char* text : {"ab", "ba", "bb", "aab"})
+    names(bpe + piece("aa", 1) + piece(text, 1), "made of a character that is not a token");
+  names(bpe + piece("ab", 1) + piece("b", 3), "x.model: token 2 is made of a character");
+  // It merges no symbols, and cannot make these.
+  DOCTEST_CHECK(fault(bpe + piece("ab", 1) + piece("b", 4)).empty());
+  DOCTEST_CHECK(fault(bpe + piece("bcd", 1)).empty());
   names(unknown + field(2, field(3, 3)), "words (model_type WORD)");
   names(unknown + field(2, field(3, 4)), "characters (model_type CHAR)");
   names(unknown + field(2, field(24, 1)), "treat_whitespace_as_suffix");
