@@ -33,11 +33,12 @@ class UnigramEncoder : public Encoder {
       const auto bytes = static_cast<std::size_t>(stop - p), before = out.size();
       if (seen_ >= Unigram::kSummed) sum_ = 0;
       bool cached = true;
-      words_.append(p, stop, end, tokens_, out, [&] {
+      const auto encode = [&] {
         cached = false;
         tokens_.clear();
         return tokenizer_.encode_stretch({p, bytes}, sum_, steps_, tokens_);
-      });
+      };
+      words_.append(p, stop, end, tokens_, out, encode, std::abs(sum_) < Unigram::kFineSum);
       if (cached && seen_ < Unigram::kSummed)
         sum_ = tokenizer_.added(sum_, std::span(out).subspan(before));
       seen_ += bytes;
@@ -135,10 +136,18 @@ bool Unigram::encode_stretch(std::string_view text, double& sum, std::vector<Ste
     return depth < piece.size() ? static_cast<int>(static_cast<unsigned char>(piece[depth])) : -1;
   };
   const char* const end = text.data() + text.size();
-  for (std::size_t at = 0; at < text.size();) {
+  bool clear = true;
+  for (std::size_t at = 0, reached = 0; at < text.size();) {
+    if (parts_.rules && std::abs(steps[at].score) > kLargestSum) {
+      const double offset = steps[at].score;
+      for (std::size_t i = at; i <= std::max(at, reached); ++i)
+        steps[i].score = rounded(steps[i].score - offset);
+      clear = false;
+    }
     const auto bytes = decode_char(text.data() + at, end).bytes;
     const double here = steps[at].score;
     const auto offer = [&](std::size_t to, double score, std::uint32_t id) {
+      reached = std::max(reached, to);
       auto& step = steps[to];
       const double whole = rounded(here + score);
       const auto lead = static_cast<float>(std::abs(whole - step.score));
@@ -172,12 +181,12 @@ bool Unigram::encode_stretch(std::string_view text, double& sum, std::vector<Ste
     if (!whole) offer(at + bytes, unknown_score_, parts_.unknown);
     at += bytes;
   }
-  sum = steps.back().score;
-  bool clear = true;
+  const double first = std::exchange(sum, steps.back().score);
   const auto from = out.size();
   for (auto at = static_cast<std::uint32_t>(text.size()); at > 0; at = steps[at].from) {
     const auto& step = steps[at];
-    clear = clear && (!parts_.rules || (step.lead > kClearLead && step.id != parts_.unknown));
+    clear = clear && (!parts_.rules || (step.lead > kClearLead && step.id != parts_.unknown &&
+                                           std::abs(step.score - first) < kFineWord));
     if (step.id != parts_.unknown) {
       out.push_back(step.id);
     } else if (parts_.byte_fallback) {

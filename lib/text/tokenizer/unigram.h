@@ -9,7 +9,8 @@
 // them, so each stretch without such a position is encoded separately.
 //
 // The scores of a tokenizer.model (PieceRules) are added as in sentencepiece: the sum over the text
-// so far is rounded to float32 after each piece, and so decides between equal segmentations.
+// so far is rounded to float32 after each piece, and so decides between equal segmentations. Beyond
+// 100,000 it starts again from 0.
 
 #include "text/tokenizer/piece_text.h"
 
@@ -54,12 +55,18 @@ class Unigram : public Tokenizer {
   };
   /// Appends the tokens of a stretch of text, whose scores it adds to `sum`. `steps` is reusable
   /// memory. Returns false if another sum may lead to other tokens, because the best segmentation
-  /// is by less than kClearLead better, or if the tokens' scores are not their pieces'.
+  /// is by less than kClearLead better or its scores not below kFineWord, or if the tokens' scores
+  /// are not their pieces'.
   bool encode_stretch(std::string_view text, double& sum, std::vector<Step>& steps,
       std::vector<std::uint32_t>& out) const;
   /// Adds the scores of tokens to a sum.
   double added(double sum, std::span<const std::uint32_t> tokens) const;
   static constexpr float kClearLead = 0.5F;
+  /// As in sentencepiece, a larger sum is subtracted from all.
+  static constexpr double kLargestSum = 100'000;
+  /// Up to a sum of kFineSum, a word with smaller scores than kFineWord does not reach kLargestSum,
+  /// and rounding, by at most 1/256 each time, leaves its lead clear.
+  static constexpr double kFineSum = 80'000, kFineWord = 16'000;
   /// The bytes at the beginning of a text in which the sum counts. Later it would mostly round.
   static constexpr std::size_t kSummed = std::size_t{1} << 16;
 

@@ -89,13 +89,13 @@ class CachedWords {
 
   /// Appends the tokens of the non-empty word [p, stop) to `out`: cached tokens, or those that
   /// encode() writes to `tokens`; it returns whether they may be cached. `readable` is the end of
-  /// readable memory.
+  /// readable memory. Without `caches`, the cache is left out.
   template <class Encode>
   void append(const char* p, const char* stop, const char* readable,
       const std::vector<std::uint32_t>& tokens, std::vector<std::uint32_t>& out,
-      const Encode& encode) {
+      const Encode& encode, bool caches = true) {
     const auto bytes = static_cast<std::size_t>(stop - p);
-    if (!cache_ || bytes > WordCache::kMaxBytes) {
+    if (!cache_ || !caches || bytes > WordCache::kMaxBytes) {
       encode();
       out.insert(out.end(), tokens.begin(), tokens.end());
       return;

@@ -60,6 +60,29 @@ DOCTEST_TEST_CASE("a tokenizer.model gives the ids that sentencepiece gives") {
   }
 }
 
+DOCTEST_TEST_CASE(
+    "scores beside which sums round give sentencepiece's ids, words in the cache or not") {
+  const auto peer = core::read_json(kModels + "coarse.json");
+  for (const auto& model : peer["models"]) {
+    const auto hex = model["model"].get<std::string>();
+    std::string bytes;
+    for (std::size_t i = 0; i < hex.size(); i += 2)
+      bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+    const auto tokenizer = text::parse_tokenizer(text::sentencepiece_json(bytes, "x.model"), "x");
+    const auto cached = tokenizer->encoder();
+    std::vector<std::uint32_t> ids;
+    for (int i = 0; i < 200; ++i) cached->encode(peer["words"].get<std::string>(), ids);
+    for (std::size_t i = 0; i < peer["texts"].size(); ++i) {
+      const auto text = peer["texts"][i].get<std::string>();
+      DOCTEST_CAPTURE(text);
+      ids.clear();
+      cached->encode(text, ids);
+      DOCTEST_CHECK(ids == model["ids"][i].get<std::vector<std::uint32_t>>());
+      DOCTEST_CHECK(tokenizer->encode(text) == ids);
+    }
+  }
+}
+
 DOCTEST_TEST_CASE("a text of any size has the same ids however it comes in pieces") {
   std::string text;
   core::Rng rng(4);
