@@ -5,16 +5,16 @@ namespace text {
 PieceText::PieceText(const Tokenizer& tokenizer, bool byte_fallback, const Normalizer& normalizer,
     std::optional<PieceDecoder> decoder, std::string space, bool prefixed)
     : byte_of_(tokenizer.size(), -1), space_(std::move(space)) {
-  const bool bytes = byte_fallback || (decoder && decoder->bytes);
+  decodes_bytes_ = decoder ? decoder->bytes : byte_fallback;
   for (std::uint32_t b = 0; b < 256; ++b) {
     const auto name = fmt::format("<0x{:02X}>", b);
     const auto id = tokenizer.id_of(name);
     if (byte_fallback && !tokenizer.model_id_of(name))
       core::bad_data("byte_fallback without a token <0x{:02X}>: it is supported with all 256", b);
     if (!id) continue;
-    names_bytes_ = names_bytes_ || !bytes;
+    names_bytes_ = names_bytes_ || !decodes_bytes_;
     bytes_[b] = *id;
-    if (bytes) byte_of_[*id] = static_cast<std::int16_t>(b);
+    if (byte_fallback || decodes_bytes_) byte_of_[*id] = static_cast<std::int16_t>(b);
   }
   for (const NormalStep& step : normalizer.steps())
     if (step.what == NormalStep::What::replace && step.from == " ") space_ = step.to;
@@ -40,7 +40,7 @@ void PieceText::decode(
   const bool strips = line_start && (decoder_.strips_space || trims_) && id != unknown_;
   if (id == unknown_) {
     out += unknown_text_;
-  } else if (byte_of_[id] >= 0) {
+  } else if (decodes_bytes_ && byte_of_[id] >= 0) {
     out += static_cast<char>(byte_of_[id]);
   } else {
     out += token;

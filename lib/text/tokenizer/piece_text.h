@@ -52,7 +52,8 @@ class PieceText {
   std::vector<std::int16_t> byte_of_;  // byte of each id; -1: not a byte token
   std::string space_;
   PieceDecoder decoder_;
-  bool names_bytes_ = false;  // a token has the name of a byte and is none
+  bool decodes_bytes_ = false;
+  bool names_bytes_ = false;  // a token has the name of a byte and is decoded to that name
   bool trims_ = false;        // encoding removes all spaces before a text
   std::uint32_t unknown_ = 0xFFFFFFFF;
   std::string unknown_text_;

@@ -24,7 +24,8 @@ BYTES, FUSE, SPACE = {"type": "ByteFallback"}, {"type": "Fuse"}, replace(MARK, "
 STRIP = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
 sequences = [[SPACE, BYTES, FUSE, STRIP], [SPACE, BYTES, FUSE], [SPACE, BYTES], [replace("a", "XY"), BYTES, FUSE], [replace("a", "b"), replace("b", "aa"), SPACE, BYTES],
              [replace(MARK, ""), BYTES], [replace("the", ""), SPACE, BYTES, FUSE, STRIP], [BYTES, FUSE], [metaspace("always"), BYTES], [metaspace("never"), BYTES],
-             [metaspace("first"), BYTES, FUSE], [BYTES]]
+             [metaspace("first"), BYTES, FUSE], [BYTES],
+             [SPACE], [FUSE], [SPACE, FUSE, STRIP], [metaspace("always")], [replace("0x", "-"), replace(">", "")]]
 decoders = [{"type": "Sequence", "decoders": steps} for steps in sequences]
 plain = Tokenizer.from_str(json.dumps(base))
 plain.encode_special_tokens = True
