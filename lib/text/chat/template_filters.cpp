@@ -587,7 +587,7 @@ bool apply_test(
   const bool listed = value.undefined() || value.text() != nullptr || value.dict() != nullptr;
   if (name == "iterable") return listed || value.list() != nullptr;
   if (name == "sequence")
-    return listed || (value.list() != nullptr && value.list()->form != List::Form::lazy);
+    return listed || (value.list() != nullptr && value.list()->form < List::Form::view);
   if (name == "callable")
     return value.undefined() || value.holds<std::shared_ptr<const Function>>();
   if (name == "lower" || name == "upper") return is_of_case(work.print(value), name == "upper");

@@ -33,8 +33,8 @@ std::optional<Value> of_loop(const Loop& loop, const std::string& name) {
   if (name == "first") return of_bool(at == 0);
   if (name == "last") return of_bool(at + 1 == size);
   if (name == "length") return of_whole(size);
-  if (name == "depth") return of_whole(loop.depth);
-  if (name == "depth0") return of_whole(loop.depth - 1);
+  if (name == "depth") return of_whole(1);  // it counts the calls of a recursive loop
+  if (name == "depth0") return of_whole(0);
   if (name == "previtem")
     return at > 0 ? loop.items->items[loop.at - 1] : undefined("there is no previous item");
   if (name == "nextitem")
@@ -300,7 +300,7 @@ Value dict_method(Work& work, const Value& self, const std::string& name, const 
     items.push_back(name == "keys"     ? key
                     : name == "values" ? value
                                        : of_list({key, value}, List::Form::tuple));
-  return of_list(std::move(items));
+  return of_list(std::move(items), List::Form::view);
 }
 
 bool has_method(const Value& of, std::string_view name) {
@@ -309,7 +309,7 @@ bool has_method(const Value& of, std::string_view name) {
   if (of.text() != nullptr) return kTextMethods.count(name) > 0;
   if (of.dict() != nullptr) return kOfDict.count(name) > 0;
   const auto* list = of.list();
-  if (list == nullptr || list->form == List::Form::lazy) return false;
+  if (list == nullptr || list->form >= List::Form::view) return false;
   return (list->form == List::Form::list ? kOfList : kOfTuple).count(name) > 0;
 }
 
@@ -363,7 +363,7 @@ Value item(Work& work, const Value& of, const Value& key) {
   }
   const auto* list = of.list();
   std::int64_t at = 0;
-  if (key.whole(at) && list != nullptr && list->form != List::Form::lazy) {
+  if (key.whole(at) && list != nullptr && list->form < List::Form::view) {
     const auto size = std::ssize(list->items), place = at < 0 ? at + size : at;
     if (place >= 0 && place < size) return list->items[static_cast<std::size_t>(place)];
   } else if (key.whole(at) && of.text() != nullptr) {

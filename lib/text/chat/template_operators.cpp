@@ -74,9 +74,9 @@ Value repeated(Work& work, const Value& of, std::int64_t times) {
   return of_list(std::move(items), list->form);
 }
 
-bool is_sequence(const Value& value) {
+bool is_sequence(const Value& value, List::Form below = List::Form::view) {
   const auto* list = value.list();
-  return value.text() != nullptr || (list != nullptr && list->form != List::Form::lazy);
+  return value.text() != nullptr || (list != nullptr && list->form < below);
 }
 
 bool contains(Work& work, const Value& all, const Value& one) {
@@ -177,8 +177,9 @@ Value operate(Work& work, const std::string& sign, const Value& a, const Value& 
   if (std::int64_t x = 0, y = 0; a.whole(x) && b.whole(y)) return of_whole_numbers(sign, x, y);
   if (double x = 0, y = 0; a.number(x) && b.number(y)) return of_numbers(sign, x, y);
   if (sign == "*") {
-    if (std::int64_t n = 0; is_sequence(a) && b.whole(n)) return repeated(work, a, n);
-    if (std::int64_t n = 0; is_sequence(b) && a.whole(n)) return repeated(work, b, n);
+    constexpr auto kRange = List::Form::range;
+    if (std::int64_t n = 0; is_sequence(a, kRange) && b.whole(n)) return repeated(work, a, n);
+    if (std::int64_t n = 0; is_sequence(b, kRange) && a.whole(n)) return repeated(work, b, n);
   }
   if (sign == "%" && a.text() != nullptr) return percent_format(work, *a.text(), b);
   if (sign == "+" && a.text() != nullptr && b.text() != nullptr) {
@@ -187,7 +188,7 @@ Value operate(Work& work, const std::string& sign, const Value& a, const Value& 
   }
   const auto *left = a.list(), *right = b.list();
   if (sign == "+" && left != nullptr && right != nullptr && left->form == right->form &&
-      left->form != List::Form::lazy) {
+      left->form < List::Form::range) {
     work.spend(2 * (left->items.size() + right->items.size()));
     auto items = left->items;
     items.insert(items.end(), right->items.begin(), right->items.end());
@@ -276,7 +277,7 @@ Value range(Work& work, const Arguments& arguments) {
     items.push_back(of_whole(at));
     if (__builtin_add_overflow(at, step, &at)) break;
   }
-  return work.list(std::move(items));
+  return work.list(std::move(items), List::Form::range);
 }
 
 }  // namespace text::chat

@@ -206,18 +206,11 @@ class Run {
       const Value all = of_list(std::move(kept));
       list = std::get<std::shared_ptr<const List>>(all.is);
     }
-    const int depth = loops_;
-    struct Back {
-      int& loops;
-      int to;
-      ~Back() { loops = to; }
-    } back{loops_, depth};
-    ++loops_;
     for (std::size_t at = 0; at < list->items.size(); ++at) {
       work_.spend(1);
       const Inner inner(*this, scope_);
       assign(statement.target, list->items[at]);
-      scope_->set("loop", {std::make_shared<const Loop>(Loop{list, at, depth + 1})});
+      scope_->set("loop", {std::make_shared<const Loop>(Loop{list, at})});
       if (execute(statement.body) == Flow::breaks) break;
     }
     if (!list->items.empty()) return Flow::on;
@@ -402,12 +395,6 @@ class Run {
     if (given.plain.size() > macro.parameters.size())
       throw Fault(fmt::format(
           "macro '{}' takes not more than {} arguments", macro.name, macro.parameters.size()));
-    const int loops = std::exchange(loops_, 0);
-    struct Back {
-      int& loops;
-      int to;
-      ~Back() { loops = to; }
-    } back{loops_, loops};
     const Inner inner(*this, function.home);
     std::map<std::string_view, const Value*> by_name;
     for (const auto& [name, value] : given.named) by_name[name] = &value;
@@ -436,7 +423,7 @@ class Run {
   std::shared_ptr<Scope> scope_;
   std::string* out_ = nullptr;
   Value block_ = {None{}};
-  int line_ = 1, depth_ = 0, loops_ = 0;
+  int line_ = 1, depth_ = 0;
   std::vector<std::shared_ptr<Space>> spaces_;
   std::vector<std::shared_ptr<Scope>> homes_;
 };

@@ -61,7 +61,7 @@ class Printer {
       out_ += real_text(*real);
     } else if (const auto* text = value.text()) {
       quote(*text);
-    } else if (list != nullptr && list->form != List::Form::lazy) {
+    } else if (list != nullptr && list->form < List::Form::range) {
       const bool tuple = list->form == List::Form::tuple;
       out_ += tuple ? '(' : '[';
       for (const auto& one : list->items) next(one, &one == list->items.data());
@@ -153,7 +153,7 @@ class JsonWriter {
                                    : "Infinity";
     } else if (const auto* whole = std::get_if<std::int64_t>(&value.is)) {
       out_ += fmt::format("{}", *whole);
-    } else if (const auto* list = value.list(); list != nullptr && list->form != List::Form::lazy) {
+    } else if (const auto* list = value.list(); list != nullptr && list->form < List::Form::range) {
       group('[', ']', list->items, level, [&](const Value& item) { write(item, level + 1); });
     } else if (const auto* dict = value.dict()) {
       auto members = dict->members;
@@ -352,10 +352,8 @@ std::string type_name(const Value& value) {
   if (value.holds<std::int64_t>()) return "int";
   if (value.holds<double>()) return "float";
   if (value.text() != nullptr) return "str";
-  if (const auto* list = value.list())
-    return list->form == List::Form::list    ? "list"
-           : list->form == List::Form::tuple ? "tuple"
-                                             : "generator";
+  constexpr const char* kLists[] = {"list", "tuple", "range", "dict view", "generator"};
+  if (const auto* list = value.list()) return kLists[static_cast<std::size_t>(list->form)];
   if (value.dict() != nullptr) return "dict";
   if (value.holds<std::shared_ptr<Space>>()) return "Namespace";
   if (value.holds<std::shared_ptr<const Loop>>()) return "LoopContext";
@@ -403,7 +401,7 @@ std::partial_ordering order(const Value& a, const Value& b) {
   if (a.text() != nullptr && b.text() != nullptr) return *a.text() <=> *b.text();
   const auto *list = a.list(), *other = b.list();
   if (list != nullptr && other != nullptr && list->form == other->form &&
-      list->form != List::Form::lazy) {
+      list->form < List::Form::range) {
     const auto n = std::min(list->items.size(), other->items.size());
     for (std::size_t i = 0; i < n; ++i) {
       const Value &x = list->items[i], &y = other->items[i];

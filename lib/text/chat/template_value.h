@@ -20,7 +20,9 @@ struct None {};
 using Text = std::shared_ptr<const std::string>;
 
 struct List {
-  enum class Form : std::uint8_t { list, tuple, lazy };  ///< lazy: a generator, which has no length
+  /// range: of range(); view: of a dict's items(), keys() or values(), which has no places; lazy: a
+  /// generator, which has no length either.
+  enum class Form : std::uint8_t { list, tuple, range, view, lazy };
   std::vector<Value> items;
   Form form = Form::list;
   int depth = 1;
@@ -45,7 +47,6 @@ struct Space {
 struct Loop {
   std::shared_ptr<const List> items;
   std::size_t at = 0;
-  int depth = 1;
 };
 struct MacroNode;
 struct Scope;
