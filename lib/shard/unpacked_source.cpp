@@ -52,6 +52,7 @@ class UnpackedSource::Unpacker {
   };
   virtual ~Unpacker() = default;
   /// Decompresses some of `in` into `out`; continues with the next frame after the end of one.
+  /// At the end of the file, `in` is empty.
   virtual Step step(std::span<const std::byte> in, std::span<std::byte> out) = 0;
   /// Returns true inside a frame.
   bool within_frame() const { return within_frame_; }
@@ -207,14 +208,16 @@ class XzUnpacker : public MemberUnpacker {
 
  private:
   void begin() override {
-    if (::lzma_stream_decoder(&stream_, memory_, 0) != LZMA_OK) throw std::bad_alloc();
+    // The decoder itself goes on with the next stream, and skips zeros in fours behind one.
+    if (::lzma_stream_decoder(&stream_, memory_, LZMA_CONCATENATED) != LZMA_OK)
+      throw std::bad_alloc();
   }
   Step unpack(std::span<const std::byte> in, std::span<std::byte> out) override {
     stream_.next_in = readable<std::uint8_t>(in);
     stream_.avail_in = in.size();
     stream_.next_out = reinterpret_cast<std::uint8_t*>(out.data());
     stream_.avail_out = out.size();
-    const lzma_ret result = ::lzma_code(&stream_, LZMA_RUN);
+    const lzma_ret result = ::lzma_code(&stream_, in.empty() ? LZMA_FINISH : LZMA_RUN);
     if (result == LZMA_MEM_ERROR) throw std::bad_alloc();
     if (result == LZMA_MEMLIMIT_ERROR)
       core::bad_data(
@@ -310,7 +313,8 @@ std::size_t UnpackedSource::read(std::span<std::byte> out) {
     const auto step = unpacker_->step(b.waiting(), out);
     b.begin += step.taken;
     if (step.given > 0) return step.given;
-    if (!more) core::bad_data("{}: cut short: it ends within its compressed data", name());
+    if (!more && unpacker_->within_frame())
+      core::bad_data("{}: cut short: it ends within its compressed data", name());
   }
   return 0;
 }

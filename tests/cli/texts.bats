@@ -219,13 +219,19 @@ refused() {
       refused 65 'cut: cut short' -- tokenize -t bytes cut
     done
     [ $tool != zstd ] || continue
-    { cat x && head -c 300001 /dev/zero; } >padded
+    { cat x && head -c 300000 /dev/zero; } >padded
     cat one many | cmp - <(tokenize -q -t bytes padded | tokenize --decode)
-    { cat x && echo text; } >longer
+    { cat x && echo text without a magic; } >longer
     refused 65 "longer: begins like $tool, but cannot be decompressed" -- tokenize -t bytes longer
     { cat x && printf '\0\0\0\0' && cat x; } >gap
-    refused 65 "gap: begins like $tool" -- tokenize -t bytes gap
-    { head -c 30000 x && printf 'damage' && tail -c +30007 x; } >damaged
+    if [ $tool = xz ]; then
+      $tool -dc <gap | cmp - <(tokenize -q -t bytes gap | tokenize --decode)
+      { cat gap && printf '\0'; } >odd
+      refused 65 "odd: begins like $tool" -- tokenize -t bytes odd
+    else
+      refused 65 "gap: begins like $tool" -- tokenize -t bytes gap
+    fi
+    { head -c 30000 x && printf 'damage damage' && tail -c +30007 x; } >damaged
     refused 65 "damaged: begins like $tool" -- tokenize -t bytes damaged
     $tool -qc </dev/null >none
     [ -z "$(tokenize -q -t bytes none | tokenize --decode)" ]
