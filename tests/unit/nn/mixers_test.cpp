@@ -184,7 +184,8 @@ DOCTEST_TEST_CASE("mamba, kda and window equal their loops in values and gradien
   for (const std::string arch : {"mamba", "kda", "window"})
     check_mixers(mixer_options(arch), {arch, arch});
   check_mixers(mixer_options("window", 64), {"window", "window"});
-  check_mixers(mixer_options("window", 16'000'000), {"window", "window"});  // of which a text has few
+  check_mixers(
+      mixer_options("window", 16'000'000), {"window", "window"});  // of which a text has few
 }
 
 DOCTEST_TEST_CASE("a hybrid's layers have the mixers of its list, each with its own second half") {
