@@ -66,10 +66,10 @@ std::map<std::string, AdaptedMatrix> adapted_matrices(
 
 // Returns the names of the embedding's and the head's modules.
 std::pair<std::string, std::string> tied_modules(const Config& config) {
-  const auto of = [&](const char* weight) {
+  const auto of = [&](const std::string& weight) {
     return module_of(pieces_of(config.family, config.options, weight, config.vocabulary)[0].tensor);
   };
-  return {of("transformer.wte.weight"), of("lm_head.weight")};
+  return {of(config.options.arch + ".wte.weight"), of("lm_head.weight")};
 }
 
 // The two parts of a tensor's name in an adapter, for example "model.layers.0.self_attn.q_proj" and

@@ -128,6 +128,11 @@ DOCTEST_TEST_CASE("a model with an adapter has W + s B A, of each family's layou
     add_terms(made, folder / "m", "c_proj", true);
     check_sums(folder / "m", made, 6 / std::sqrt(2.), true);
   }
+  for (const auto& base : {kGoldenFamilies + "mamba", kGoldenFamilies + "mamba2"}) {
+    Made made({"in_proj", "out_proj"});
+    for (const char* end : {"in_proj", "out_proj"}) add_terms(made, base, end);
+    check_sums(base, made, 3);
+  }
 }
 
 DOCTEST_TEST_CASE("an embedding's term is one row a token, and modules_to_save take a place") {
@@ -178,16 +183,21 @@ DOCTEST_TEST_CASE("an adapter of a shared embedding or head has peft's losses, m
 
 DOCTEST_TEST_CASE("a shared head's adapter leaves the fingerprint of the model's own weights") {
   const TemporaryFolder folder;
-  auto options = small_gpt2();
-  model::save(folder / "m", *random_model(options), {}, "");  // records its fingerprint
   Made made({"lm_head"});
   made.term("lm_head", 64, 16);
   made.write(folder / "a");
-  const auto load = [&](torch::Dtype dtype) {
-    return model::load(folder / "m", torch::kCPU, dtype, folder / "a");
-  };
-  DOCTEST_CHECK(!load(torch::kFloat32).model->options.vocabulary.tied);
-  DOCTEST_CHECK(load(torch::kBFloat16).fingerprint == load(torch::kFloat32).fingerprint);
+  for (const char* arch : {"transformer", "mamba", "gla", "lstm"}) {
+    DOCTEST_CAPTURE(std::string(arch));
+    auto options = small_gpt2();
+    options.arch = arch;
+    const std::string base = folder / arch;
+    model::save(base, *random_model(options), {}, "");  // records its fingerprint
+    const auto load = [&](torch::Dtype dtype) {
+      return model::load(base, torch::kCPU, dtype, folder / "a");
+    };
+    DOCTEST_CHECK(!load(torch::kFloat32).model->options.vocabulary.tied);
+    DOCTEST_CHECK(load(torch::kBFloat16).fingerprint == load(torch::kFloat32).fingerprint);
+  }
 }
 
 DOCTEST_TEST_CASE("adapter_config.json says which modules have a term, of which rank and scale") {
