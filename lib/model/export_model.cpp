@@ -51,7 +51,6 @@ std::string card_text(const std::string& name, const Loaded& loaded, const core:
 
 constexpr std::array kBiases = {"qkv", "output", "feed-forward", "norm"};
 constexpr std::size_t kMostConfigBytes = std::size_t{1} << 24;
-constexpr const char* kEmbedding = "transformer.wte.weight";
 constexpr const char* kHead = "lm_head.weight";
 
 void set_biases(nn::TransformerOptions& options, unsigned kinds) {
@@ -62,8 +61,9 @@ void set_biases(nn::TransformerOptions& options, unsigned kinds) {
 }
 
 // Adds the smallest set of biases that makes the options the family's. Returns the options
-// unchanged if no set does.
+// unchanged if no set does, or if the architecture has no such sets.
 nn::ModelOptions with_biases(const Family& family, const nn::ModelOptions& options) {
+  if (options.arch != "transformer") return options;
   unsigned there = 0;
   for (std::size_t i = 0; i < kBiases.size(); ++i)
     if (options.transformer.has_bias(kBiases[i])) there |= 1u << i;
@@ -242,10 +242,9 @@ std::shared_ptr<const nn::Model> in_shape_of(
   const auto made = std::make_shared<nn::Model>(options, model->vocabulary);
   std::map<std::string, torch::Tensor> weights;
   for (const auto& [weight, values] : model->named_weights()) weights[weight] = values;
-  if (weights.count(kHead) == 0) weights[kHead] = weights.at(kEmbedding).clone();
-  if (scaled)
-    weights[kEmbedding] =
-        weights.at(kEmbedding) * std::sqrt(static_cast<double>(options.shape.d_model));
+  auto& embedding = weights.at(options.arch + ".wte.weight");
+  if (weights.count(kHead) == 0) weights[kHead] = embedding.clone();
+  if (scaled) embedding = embedding * std::sqrt(static_cast<double>(options.shape.d_model));
   for (const auto& [weight, values] : made->named_weights()) {
     const auto found = weights.find(weight);
     if (found == weights.end()) torch::Tensor(values).zero_();  // a missing bias is zero

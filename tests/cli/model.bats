@@ -235,3 +235,23 @@ END
   sed -i 's/"bias": "none"/"use_dora": true/' lora/adapter_config.json
   says 78 '"use_dora": true is not supported' eval-ppl -q -m llama --adapter lora x.shard.zst
 }
+
+@test "a Mamba as train makes it is exported, and takes an adapter" {
+  for arch in mamba mamba2; do
+    small=(--arch $arch --layers 1 --d-model 24 --heads 2 --segment 16 --batch 2 --steps 2)
+    train -q -j 1 "${small[@]}" x.shard.zst -o scaled-$arch
+    model export -q scaled-$arch --family $arch -o out-$arch
+    model verify out-$arch | grep -q ': ok'
+    near "$(loss out-$arch)" "$(loss scaled-$arch)" 1e-6
+    train -q -j 1 "${small[@]}" --no-scale-embedding --init gpt2 x.shard.zst -o plain-$arch
+    for base in plain-$arch out-$arch; do
+      train -q -j 1 --from $base --segment 16 --batch 2 --steps 2 --lr 0.1 --lora 2 x.shard.zst -o $base-lora
+      model merge -q $base $base-lora -o $base-merged
+      adapted=$(eval-ppl -q -m $base --adapter $base-lora --json x.shard.zst | field loss)
+      [ "$adapted" = "$(eval-ppl -q -m $base-merged --json x.shard.zst | field loss)" ]
+      [ "$adapted" != "$(eval-ppl -q -m $base --json x.shard.zst | field loss)" ]
+      [ "$(sample -q -t bytes -m $base --adapter $base-lora --temperature 0 --max-tokens 8 --prompt cat | od -c)" = \
+        "$(sample -q -t bytes -m $base-merged --temperature 0 --max-tokens 8 --prompt cat | od -c)" ]
+    done
+  done
+}

@@ -130,6 +130,15 @@ DOCTEST_TEST_CASE(
   llama.transformer.bias_of = {"feed-forward"};
   DOCTEST_CHECK(exported(llama, "llama").transformer.has_bias("feed-forward"));
   DOCTEST_CHECK(!exported(llama, "llama").transformer.has_bias("qkv"));
+  for (const char* arch : {"mamba", "mamba2"})
+    for (const bool tied : {true, false})
+      for (const bool scaled : {true, false}) {
+        nn::ModelOptions options;
+        options.arch = arch, options.shape.layers = 2, options.shape.d_model = 24;
+        options.shape.heads = 4;
+        options.vocabulary.tied = tied, options.vocabulary.scale_embedding = scaled;
+        DOCTEST_CHECK(exported(options, arch).vocabulary.tied == (tied && !scaled));
+      }
 
   const auto refused = [](const nn::ModelOptions& options, const std::string& family,
                            const std::string& part) {
@@ -144,4 +153,7 @@ DOCTEST_TEST_CASE(
   auto lstm = usual();
   lstm.arch = "lstm";
   refused(lstm, "gpt2", "arch is lstm, not transformer");
+  auto bounded = usual();
+  bounded.arch = "mamba2", bounded.vocabulary.logit_softcap = 5;
+  refused(bounded, "mamba2", "cannot be exported as mamba2: logit_softcap is 5.0, not 0.0");
 }
