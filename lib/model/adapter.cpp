@@ -53,11 +53,11 @@ std::map<std::string, AdaptedMatrix> adapted_matrices(
     const auto& shape = weights.shape(i);
     if (!name.ends_with(kWeight) || name.find(".experts.") != name.npos) continue;  // peft has none
     const bool embedding = name.ends_with(".wte.weight"), position = name.ends_with(".wpe.weight");
-    const bool head = name == "lm_head.weight";
+    const bool head = name == "lm_head.weight", taps = name.ends_with(".convolution.weight");
     for (const auto& piece : pieces_of(config.family, config.options, name, shape[0])) {
       auto own = shape;
       own[0] = piece.rows;
-      const bool linear = own.size() == 2 && !embedding && !position && !head;
+      const bool linear = own.size() == 2 && !embedding && !position && !head && !taps;
       places.emplace(module_of(piece.tensor), AdaptedMatrix{i, piece, own, embedding, linear});
     }
   }

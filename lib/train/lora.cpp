@@ -7,12 +7,9 @@ namespace {
 
 constexpr std::string_view kMatrix = ".weight";
 
-// Whether the weight is of a linear layer. Tables of tokens or positions, heads and experts are
-// excluded; peft does not find experts by name either.
+// Whether the weight is of a linear layer; peft does not find experts by name either.
 bool is_linear(const std::string& weight, const torch::Tensor& values) {
-  const auto ends = [&](const char* end) { return weight.ends_with(end); };
-  return values.dim() == 2 && ends(".weight") && !ends(".wte.weight") && !ends(".wpe.weight") &&
-         weight != "lm_head.weight" && weight.find(".experts.") == std::string::npos;
+  return nn::is_hidden_matrix(weight, values) && weight.ends_with(kMatrix);
 }
 
 model::AdapterRules rules_of(const LoraOptions& options) {

@@ -132,6 +132,11 @@ DOCTEST_TEST_CASE("a model with an adapter has W + s B A, of each family's layou
     Made made({"in_proj", "out_proj"});
     for (const char* end : {"in_proj", "out_proj"}) add_terms(made, base, end);
     check_sums(base, made, 3);
+    // A convolution is no linear layer.
+    if (base.ends_with("mamba"))
+      for (const char* end : {"x_proj", "dt_proj"}) add_terms(made, base, end);
+    made.config["target_modules"] = "all-linear";
+    check_sums(base, made, 3);
   }
 }
 

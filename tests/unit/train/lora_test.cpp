@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <set>
 
 #include "model/adapter.h"
 #include "model/folder.h"
@@ -130,6 +131,24 @@ DOCTEST_TEST_CASE("gradients of terms are s B^T dW and s dW A^T, added up") {
       }
     }
     DOCTEST_CHECK(worst < 1e-4);
+  }
+}
+
+DOCTEST_TEST_CASE("all-linear takes each linear layer of a Mamba, and not its convolution") {
+  for (const auto& [family, expected] :
+      {std::pair{"mamba", std::set<std::string>{"in_proj", "x_proj", "dt_proj", "out_proj"}},
+          std::pair{"mamba2", std::set<std::string>{"in_proj", "out_proj"}}}) {
+    DOCTEST_CAPTURE(std::string(family));
+    auto options = small_gpt2();
+    options.arch = family;
+    std::set<std::string> found;
+    for (const auto& [name, values] : Termed(options, family, {"all-linear"}).lora.weights()) {
+      const auto module = name.substr(0, name.rfind(".lora_"));
+      found.insert(module.substr(module.rfind('.') + 1));
+    }
+    DOCTEST_CHECK(found == expected);
+    DOCTEST_CHECK(thrown([&, of = family] { Termed(options, of, {"conv1d"}); }).text ==
+                  "--lora-targets: conv1d is not a linear layer of the model");
   }
 }
 
