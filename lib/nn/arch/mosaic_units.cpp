@@ -1,8 +1,8 @@
 #include "nn/arch/mosaic_units.h"
 
 #include "nn/base/upload.h"
+#include "nn/ops/bounded_slots.h"
 #include "nn/ops/leaky.h"
-#include "nn/ops/slot_attention.h"
 
 namespace nn {
 namespace {

@@ -1,4 +1,4 @@
-#include "nn/ops/slot_attention.h"
+#include "nn/ops/bounded_slots.h"
 
 #include "nn/kernels/bounded_slots_kernels.h"
 
