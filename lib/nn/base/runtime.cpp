@@ -31,12 +31,10 @@ void DeviceOptions::fields(core::FieldList& f) {
   f("device", device, "cpu, cuda, cuda:N, or auto: cuda if available");
 }
 
-void ComputeOptions::fields(core::FieldList& f, bool scores) {
+void ComputeOptions::fields(core::FieldList& f) {
   const auto in_computing = f.group("Computing");
   DeviceOptions::fields(f);
-  std::vector<std::string> types = {"float32", "float64", "bfloat16"};
-  if (scores) types.insert(types.end(), {"int8", "file"});
-  f("dtype", precision, "data type of the weights", types);
+  f("dtype", precision, "data type of the weights", {"float32", "float64", "bfloat16"});
 }
 
 namespace {

@@ -15,11 +15,10 @@ struct DeviceOptions {
   void fields(core::FieldList& f);
 };
 
-/// Options for the device and the type of the weights. `scores`: the program has an encoder for
-/// int8 weights (infer::load_to_score()).
+/// Options for the device and the type of the weights.
 struct ComputeOptions : DeviceOptions {
   std::string precision = "float32";
-  void fields(core::FieldList& f, bool scores = false);
+  void fields(core::FieldList& f);
 };
 
 /// Sets threads and seed, flushes denormals to zero, selects MKL's functions, and keeps the
