@@ -84,20 +84,21 @@ def exponent(sizes, values):
 
 
 def main():
-    if len(sys.argv) < 2 or len(sys.argv) > 3 or sys.argv[-1] not in [*SIZES, sys.argv[1]]:
+    folder, size = (sys.argv[1:] + ["small"])[:2] if len(sys.argv) in (2, 3) else ("", "")
+    if size not in SIZES:
         sys.exit(__doc__)
-    os.makedirs(sys.argv[1], exist_ok=True)
-    os.chdir(sys.argv[1])
+    os.makedirs(folder, exist_ok=True)
+    os.chdir(folder)
     made, too_fast = {}, []
     with open("growth.tsv", "w") as table:
         print("what\tsize\tseconds\tMB\texponent of seconds\texponent of MB", file=table)
-        for what, size, row in rows(sys.argv[2] if len(sys.argv) > 2 else "small"):
+        for what, n, row in rows(size):
             before = made.setdefault(what, [])
-            before.append((size, row))
+            before.append((n, row))
             exponents = [exponent(*zip(*((s, r[i]) for s, r in before[-2:]))) for i in range(2)] if before[1:] else []
             cells = [f"{row[0]:.2f}", f"{row[1]:.0f}", *(f"{e:.2f}" for e in exponents)]
-            print(what, size, *cells, *["-"] * (4 - len(cells)), sep="\t", file=table, flush=True)
-            print(what, size, *cells, sep="\t", flush=True)
+            print(what, n, *cells, *["-"] * (4 - len(cells)), sep="\t", file=table, flush=True)
+            print(what, n, *cells, sep="\t", flush=True)
     for what, of in made.items():
         for i, kind in enumerate(["seconds", "memory"]):
             whole = exponent((of[0][0], of[-1][0]), (of[0][1][i], of[-1][1][i]))
