@@ -6,9 +6,8 @@
 namespace nn {
 
 Lstm::Lstm(const ModelOptions& options, std::int64_t vocabulary)
-    : shape_(options.shape),
+    : CarryingArchitecture(options, vocabulary),
       width_(options.lstm.d_recurrent > 0 ? options.lstm.d_recurrent : options.shape.d_model) {
-  wte_ = register_module("wte", make_embedding(options, vocabulary));
   for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
     const auto end = "_l" + std::to_string(layer);
     const auto in = layer == 0 ? shape_.d_model : width_;

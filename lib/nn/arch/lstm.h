@@ -10,19 +10,14 @@ namespace nn {
 /// them, and a projection to d_model if the widths differ. The memory key is the output. Weights
 /// have torch's names: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0. State: "h" and "c", (B,
 /// layers, d_recurrent).
-class Lstm : public Architecture, public RingDecoder {
+class Lstm : public CarryingArchitecture {
  public:
   Lstm(const ModelOptions& options, std::int64_t vocabulary);
 
   Hidden forward(const Batch& batch, State* state) override;
-  bool carries() const override { return true; }
   Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
   /// See nn::carried_state().
   static CarriedState carried_state(const ModelOptions& options);
-  std::int64_t d_model() const override { return shape_.d_model; }
-  std::int64_t d_key() const override { return shape_.d_model; }
-  Carry carry() const override { return Carry::constant; }
-  std::shared_ptr<Embedding> embedding() override { return wte_; }
 
  private:
   /// `real` (B, T) bool, on the device of the ids, marks the tokens that change cells; undefined:
@@ -32,9 +27,7 @@ class Lstm : public Architecture, public RingDecoder {
   torch::Tensor run_masked(
       const torch::Tensor& x, const torch::Tensor& real, torch::Tensor& h, torch::Tensor& c);
 
-  ShapeOptions shape_;
   std::int64_t width_;
-  std::shared_ptr<Embedding> wte_;
   std::vector<torch::Tensor> cells_;    // four for each layer, in the order of torch::lstm
   std::shared_ptr<Linear> projection_;  // null if the widths are equal
 };

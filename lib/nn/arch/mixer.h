@@ -80,12 +80,11 @@ extern const MixerFacts delta_mixer, gla_mixer, h3_mixer, hyena_mixer, kda_mixer
 /// networks, memories in their place and norms are the transformer's, or as the mixer's facts say.
 /// arch hybrid repeats the list --mixer over the layers. The memory key is the input of the last
 /// layer's last half, or the output. State: "h.0.state", ...
-class MixerStack : public Architecture, public RingDecoder {
+class MixerStack : public CarryingArchitecture {
  public:
   MixerStack(const ModelOptions& options, std::int64_t vocabulary);
 
   Hidden forward(const Batch& batch, State* state) override;
-  bool carries() const override { return true; }
   Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
   /// See nn::carried_state().
   static CarriedState carried_state(const ModelOptions& options);
@@ -103,8 +102,6 @@ class MixerStack : public Architecture, public RingDecoder {
     std::shared_ptr<TokenNetwork> mlp;  // null: `own`, or with neither no second half
     std::shared_ptr<Mixer> own = {};
   };
-  ShapeOptions shape_;
-  std::shared_ptr<Embedding> wte_;
   std::vector<Layer> layers_;
   std::shared_ptr<LayerNorm> ln_0_, ln_f_;  // ln_0_ null: none
 };

@@ -89,10 +89,9 @@ Tensor MixerCall::convolved(
 }
 
 MixerStack::MixerStack(const ModelOptions& options, std::int64_t vocabulary)
-    : shape_(options.shape) {
+    : CarryingArchitecture(options, vocabulary) {
   const auto mixers = mixers_of(options);
   const auto& block = options.transformer;
-  wte_ = register_module("wte", make_embedding(options, vocabulary));
   const auto norm = [&](const MixerFacts& of) {
     const bool rms = of.norm == NormKind::rms;
     return std::make_shared<LayerNorm>(

@@ -8,12 +8,11 @@ namespace nn {
 using torch::Tensor;
 
 Mosaic::Mosaic(const ModelOptions& options, std::int64_t vocabulary)
-    : shape_(options.shape), options_(options.mosaic) {
+    : CarryingArchitecture(options, vocabulary), options_(options.mosaic) {
   check_heads(shape_);
   const auto slots = options_.persistent_slots > 0
                          ? options_.persistent_slots
                          : std::max<std::int64_t>(1, 7 * shape_.d_model / 2);
-  wte_ = register_module("wte", make_embedding(options, vocabulary));
   const auto norm = [&] {
     return std::make_shared<LayerNorm>(shape_.d_model, kNormEpsilon, /*bias=*/false);
   };

@@ -11,7 +11,7 @@ namespace nn {
 /// last persistent unit, or the output of ln_f: --memory-key. State: "started" (B) bool on the CPU,
 /// the cache of pairs, and the units' state. A callback (nn/layers/attention.h) receives the
 /// contextual units' weights: key s is that of the pair of tokens s and s + 1.
-class Mosaic : public Architecture, public WatchedAttention, public RingDecoder {
+class Mosaic : public CarryingArchitecture, public WatchedAttention {
  public:
   static constexpr double kNormEpsilon = 1e-5;
 
@@ -20,12 +20,9 @@ class Mosaic : public Architecture, public WatchedAttention, public RingDecoder 
 
   Hidden forward(const Batch& batch, State* state) override;
   bool in_rings() const override { return bound_.slots == 0; }
-  bool carries() const override { return true; }
   Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
   /// See nn::carried_state().
   static CarriedState carried_state(const ModelOptions& options);
-  std::int64_t d_model() const override { return shape_.d_model; }
-  std::int64_t d_key() const override { return shape_.d_model; }
   /// With bounded memories the State has constant size.
   Carry carry() const override { return bound_.slots > 0 ? Carry::constant : Carry::forget; }
   /// Keeps keep - 1 pairs and the newest token's, which the next token completes. Leaky averages
@@ -34,7 +31,6 @@ class Mosaic : public Architecture, public WatchedAttention, public RingDecoder 
   /// Bounded memories have no gradient and report no attention weights.
   void bound_slots(const SlotBound& bound) override { bound_ = bound; }
   const SlotBound& bound() const { return bound_; }
-  std::shared_ptr<Embedding> embedding() override { return wte_; }
 
   struct Decay {
     std::int64_t layer;
@@ -47,10 +43,8 @@ class Mosaic : public Architecture, public WatchedAttention, public RingDecoder 
  private:
   Hidden run(const torch::Tensor& ids, const MosaicCall& call);
 
-  ShapeOptions shape_;
   MosaicOptions options_;
   SlotBound bound_;
-  std::shared_ptr<Embedding> wte_;
   struct Layer {
     std::shared_ptr<LayerNorm> ln_1, ln_2;
     std::shared_ptr<ContextualUnit> contextual;

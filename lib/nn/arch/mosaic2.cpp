@@ -188,13 +188,12 @@ Tensor GatedMemory::read(const Tensor& keys, const Tensor& pair_keys, const Tens
 }
 
 Mosaic2::Mosaic2(const ModelOptions& options, std::int64_t vocabulary)
-    : shape_(options.shape), options_(options.mosaic2) {
+    : CarryingArchitecture(options, vocabulary), options_(options.mosaic2) {
   check_heads(shape_);
   if (options_.most_delay < options_.delay)
     core::bad_config("long-term-delay-most: {} is less than long-term-delay {}",
         options_.most_delay, options_.delay);
   const auto d = shape_.d_model;
-  wte_ = register_module("wte", make_embedding(options, vocabulary));
   const auto norm = [&] {
     return std::make_shared<LayerNorm>(d, kNormEpsilon, /*bias=*/false, NormKind::rms);
   };

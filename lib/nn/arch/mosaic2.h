@@ -97,7 +97,7 @@ class GatedMemory : public torch::nn::Module, public OwnFirstValues {
 /// they are RMSNorm, as in the transformers of its comparison. The memory key is the input of mlp,
 /// or the output of ln_f: --memory-key. State: "started" (B) bool on the CPU, the cache of pairs,
 /// and the memories' state. The State grows with each token until it forgets.
-class Mosaic2 : public Architecture, public RingDecoder {
+class Mosaic2 : public CarryingArchitecture {
  public:
   static constexpr double kNormEpsilon = 1e-5;
 
@@ -105,17 +105,13 @@ class Mosaic2 : public Architecture, public RingDecoder {
   Mosaic2(const ModelOptions& options, std::int64_t vocabulary);
 
   Hidden forward(const Batch& batch, State* state) override;
-  bool carries() const override { return true; }
   Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
   /// See nn::carried_state().
   static CarriedState carried_state(const ModelOptions& options);
-  std::int64_t d_model() const override { return shape_.d_model; }
-  std::int64_t d_key() const override { return shape_.d_model; }
   Carry carry() const override { return Carry::forget; }
   /// Keeps keep - 1 pairs and the newest token's, which the next token completes. Averages of keys
   /// are unchanged; n in the bandwidth counts the remaining pairs.
   void forget(State& state, std::int64_t keep) override;
-  std::shared_ptr<Embedding> embedding() override { return wte_; }
 
  private:
   struct Layer {
@@ -127,9 +123,7 @@ class Mosaic2 : public Architecture, public RingDecoder {
       const PairVisibility& far);
   std::int64_t delay() const;
 
-  ShapeOptions shape_;
   Mosaic2Options options_;
-  std::shared_ptr<Embedding> wte_;
   std::vector<Layer> layers_;
   std::shared_ptr<LayerNorm> ln_f_;
 };

@@ -92,11 +92,10 @@ torch::Tensor SruppLayer::forward(const torch::Tensor& x, const torch::Tensor& q
 }
 
 Srupp::Srupp(const ModelOptions& options, std::int64_t vocabulary)
-    : shape_(options.shape), width_(width_of(options)),
+    : CarryingArchitecture(options, vocabulary), width_(width_of(options)),
       lengths_(parse_layer_memory(options.layer_memory.layer_memory, options.shape.layers)),
       same_length_(parse_same_length(options.layer_memory.same_length)) {
   check(options);
-  wte_ = register_module("wte", make_embedding(options, vocabulary));
   const auto all = register_module("h", std::make_shared<torch::nn::Module>());
   for (std::int64_t i = 0; i < shape_.layers; ++i) {
     const bool with = attends(options, i);

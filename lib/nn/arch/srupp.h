@@ -46,34 +46,28 @@ class SruppLayer : public torch::nn::Module, public OwnFirstValues {
 /// width) in evaluation mode without gradient. A State has one of the two forms. The memory key is
 /// the last layer's z, or the output: --memory-key. The initial biases (--forget-bias,
 /// --highway-bias) are added to the parameters, which start at 0.
-class Srupp : public Architecture, public RingDecoder {
+class Srupp : public CarryingArchitecture {
  public:
   /// Throws Error{bad_config} that names the option.
   Srupp(const ModelOptions& options, std::int64_t vocabulary);
 
   Hidden forward(const Batch& batch, State* state) override;
-  bool carries() const override { return true; }
   Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
   /// See nn::carried_state().
   static CarriedState carried_state(const ModelOptions& options);
-  std::int64_t d_model() const override { return shape_.d_model; }
   std::int64_t d_key() const override;
-  Carry carry() const override { return Carry::constant; }
   void set_reach(const LayerReach& reach) override;
   std::int64_t width() const { return width_; }                          ///< width of the attention
   const std::vector<std::int64_t>& lengths() const { return lengths_; }  ///< memory lengths
   bool same_length() const { return same_length_; }
-  std::shared_ptr<Embedding> embedding() override { return wte_; }
 
  private:
   /// `steps` as in sru_scan.
   Hidden run(const torch::Tensor& ids, LayerPast& past, const torch::Tensor& steps, State* state);
 
-  ShapeOptions shape_;
   std::int64_t width_;  // of the attention
   std::vector<std::int64_t> lengths_;
   bool same_length_;
-  std::shared_ptr<Embedding> wte_;
   std::vector<std::shared_ptr<SruppLayer>> layers_;
 };
 

@@ -41,12 +41,11 @@ torch::Tensor XlBlock::forward(torch::Tensor x, const torch::Tensor& read,
 }
 
 TransformerXl::TransformerXl(const ModelOptions& options, std::int64_t vocabulary)
-    : shape_(options.shape),
+    : CarryingArchitecture(options, vocabulary),
       lengths_(parse_layer_memory(options.layer_memory.layer_memory, options.shape.layers)),
       same_length_(parse_same_length(options.layer_memory.same_length)),
       clamp_(options.transformer_xl.clamp_length) {
   check_heads(shape_);
-  wte_ = register_module("wte", make_embedding(options, vocabulary));
   const bool shared = options.transformer_xl.shared_biases;
   if (shared)
     biases_ = register_module(

@@ -42,24 +42,19 @@ class XlBlock : public torch::nn::Module {
 /// of lengths, d), so that gradient reaches the matrices that read them; in evaluation mode without
 /// gradient, keys and values (B, length, 2 d), computed once for each token, with positions
 /// projected once. A State has one of the two forms.
-class TransformerXl : public Architecture, public RingDecoder {
+class TransformerXl : public CarryingArchitecture {
  public:
   /// Throws Error{bad_config} that names the option.
   TransformerXl(const ModelOptions& options, std::int64_t vocabulary);
 
   Hidden forward(const Batch& batch, State* state) override;
-  bool carries() const override { return true; }
   Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
   /// See nn::carried_state().
   static CarriedState carried_state(const ModelOptions& options);
-  std::int64_t d_model() const override { return shape_.d_model; }
-  std::int64_t d_key() const override { return shape_.d_model; }
-  Carry carry() const override { return Carry::constant; }
   void set_reach(const LayerReach& reach) override;
   const std::vector<std::int64_t>& lengths() const { return lengths_; }  ///< memory lengths
   bool same_length() const { return same_length_; }
   std::int64_t clamp_length() const { return clamp_; }  ///< 0: none
-  std::shared_ptr<Embedding> embedding() override { return wte_; }
   void train(bool on = true) override;
 
  private:
@@ -68,11 +63,9 @@ class TransformerXl : public Architecture, public RingDecoder {
   torch::Tensor kept_positions(
       std::size_t layer, std::int64_t slots, const torch::TensorOptions& options);
 
-  ShapeOptions shape_;
   std::vector<std::int64_t> lengths_;  // for each layer
   bool same_length_;
   std::int64_t clamp_;
-  std::shared_ptr<Embedding> wte_;
   std::shared_ptr<PositionBiases> biases_;
   std::vector<std::shared_ptr<XlBlock>> blocks_;
   std::shared_ptr<LayerNorm> ln_f_;

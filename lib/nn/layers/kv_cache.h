@@ -20,6 +20,7 @@
 // Interface of architectures that decode on a device with fixed operators in each step.
 
 #include "nn/base/architecture.h"
+#include "nn/layers/embedding.h"
 
 namespace nn {
 
@@ -124,6 +125,25 @@ class RingDecoder {
   /// with `fresh` (B) bool begin; their rows of `kept` must be zero. Both tensors are on the CPU.
   virtual void read_sources(
       const torch::Tensor& /*source*/, const torch::Tensor& /*fresh*/, State& /*kept*/) {}
+};
+
+/// What architectures have whose State every token changes: an embedding, registered as wte, and
+/// layers and memory keys of its width. The State has constant size unless carry() says otherwise.
+class CarryingArchitecture : public Architecture, public RingDecoder {
+ public:
+  bool carries() const override { return true; }
+  std::int64_t d_model() const override { return shape_.d_model; }
+  std::int64_t d_key() const override { return shape_.d_model; }
+  Carry carry() const override { return Carry::constant; }
+  std::shared_ptr<Embedding> embedding() override { return wte_; }
+
+ protected:
+  /// Throws Error{bad_config} that names the option.
+  CarryingArchitecture(const ModelOptions& options, std::int64_t vocabulary)
+      : shape_(options.shape), wte_(register_module("wte", make_embedding(options, vocabulary))) {}
+
+  ShapeOptions shape_;
+  std::shared_ptr<Embedding> wte_;
 };
 
 }  // namespace nn
