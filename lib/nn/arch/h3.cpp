@@ -48,13 +48,9 @@ class H3Mixer : public Mixer, public OwnFirstValues {
 
 }  // namespace
 
-const MixerFacts h3_mixer{.name = "h3",
-    .make = [](const ModelOptions& options, std::int64_t) -> std::shared_ptr<Mixer> {
-      return std::make_shared<H3Mixer>(options);
-    },
-    .carried =
-        [](const ModelOptions& options) {
-          return options.shape.d_model * (options.mixers.state + options.gla.convolution - 1);
-        }};
+const MixerFacts h3_mixer{
+    .name = "h3", .make = make_mixer<H3Mixer>, .carried = [](const ModelOptions& options) {
+      return options.shape.d_model * (options.mixers.state + options.gla.convolution - 1);
+    }};
 
 }  // namespace nn

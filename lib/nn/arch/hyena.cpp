@@ -105,14 +105,10 @@ class HyenaMixer : public Mixer, public OwnFirstValues {
 
 }  // namespace
 
-const MixerFacts hyena_mixer{.name = "hyena",
-    .make = [](const ModelOptions& options, std::int64_t) -> std::shared_ptr<Mixer> {
-      return std::make_shared<HyenaMixer>(options);
-    },
-    .carried =
-        [](const ModelOptions& options) {
-          return options.shape.d_model *
-                 (options.mixers.filter - 1 + 3 * (options.gla.convolution - 1));
-        }};
+const MixerFacts hyena_mixer{
+    .name = "hyena", .make = make_mixer<HyenaMixer>, .carried = [](const ModelOptions& options) {
+      return options.shape.d_model *
+             (options.mixers.filter - 1 + 3 * (options.gla.convolution - 1));
+    }};
 
 }  // namespace nn

@@ -73,14 +73,10 @@ class KdaMixer : public Mixer, public OwnFirstValues {
 
 }  // namespace
 
-const MixerFacts kda_mixer{.name = "kda",
-    .make = [](const ModelOptions& options, std::int64_t) -> std::shared_ptr<Mixer> {
-      return std::make_shared<KdaMixer>(options);
-    },
-    .carried =
-        [](const ModelOptions& options) {
-          const auto d = options.shape.d_model;
-          return d * (d / options.shape.heads) + (options.gla.convolution - 1) * 3 * d;
-        }};
+const MixerFacts kda_mixer{
+    .name = "kda", .make = make_mixer<KdaMixer>, .carried = [](const ModelOptions& options) {
+      const auto d = options.shape.d_model;
+      return d * (d / options.shape.heads) + (options.gla.convolution - 1) * 3 * d;
+    }};
 
 }  // namespace nn

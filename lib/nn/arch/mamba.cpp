@@ -64,9 +64,7 @@ class MambaMixer : public Mixer, public OwnFirstValues {
 }  // namespace
 
 const MixerFacts mamba_mixer{.name = "mamba",
-    .make = [](const ModelOptions& options, std::int64_t) -> std::shared_ptr<Mixer> {
-      return std::make_shared<MambaMixer>(options);
-    },
+    .make = make_mixer<MambaMixer>,
     .carried =
         [](const ModelOptions& options) {
           return options.mamba2.width(options.shape.d_model) *

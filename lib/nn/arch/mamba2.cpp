@@ -62,9 +62,7 @@ class Mamba2Mixer : public Mixer, public OwnFirstValues {
 }  // namespace
 
 const MixerFacts mamba2_mixer{.name = "mamba2",
-    .make = [](const ModelOptions& options, std::int64_t) -> std::shared_ptr<Mixer> {
-      return std::make_shared<Mamba2Mixer>(options);
-    },
+    .make = make_mixer<Mamba2Mixer>,
     .carried =
         [](const ModelOptions& options) {
           const auto state = options.mamba2.state,

@@ -56,6 +56,14 @@ class Mixer : public torch::nn::Module {
 /// Throws Error{bad_config} for inconsistent options.
 using MakeMixer = std::shared_ptr<Mixer>(const ModelOptions& options, std::int64_t layer);
 
+/// Makes a Made from the options, and from the layer if its constructor takes one.
+template <class Made>
+std::shared_ptr<Mixer> make_mixer(const ModelOptions& options, std::int64_t layer) {
+  if constexpr (std::is_constructible_v<Made, const ModelOptions&, std::int64_t>)
+    return std::make_shared<Made>(options, layer);
+  else return std::make_shared<Made>(options);
+}
+
 /// A mixer, and what its layer has around it.
 struct MixerFacts {
   const char* name;  ///< in --mixer, and of the architecture all of whose layers have it
@@ -88,10 +96,6 @@ class MixerStack : public CarryingArchitecture {
   Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
   /// See nn::carried_state().
   static CarriedState carried_state(const ModelOptions& options);
-  std::int64_t d_model() const override { return shape_.d_model; }
-  std::int64_t d_key() const override { return shape_.d_model; }
-  Carry carry() const override { return Carry::constant; }
-  std::shared_ptr<Embedding> embedding() override { return wte_; }
 
  private:
   Hidden run(const torch::Tensor& ids, const MixerCall& call);

@@ -140,14 +140,10 @@ class Rwkv4Network : public Rwkv4Part {
 }  // namespace
 
 const MixerFacts rwkv4_mixer{.name = "rwkv4",
-    .make = [](const ModelOptions& options, std::int64_t layer) -> std::shared_ptr<Mixer> {
-      return std::make_shared<Rwkv4Mixer>(options, layer);
-    },
+    .make = make_mixer<Rwkv4Mixer>,
     .carried = [](const ModelOptions& options) { return 5 * options.shape.d_model; },
     .second = MixerFacts::Second::own,
-    .make_network = [](const ModelOptions& options, std::int64_t layer) -> std::shared_ptr<Mixer> {
-      return std::make_shared<Rwkv4Network>(options, layer);
-    },
+    .make_network = make_mixer<Rwkv4Network>,
     .first_norm = true};
 
 }  // namespace nn

@@ -151,18 +151,14 @@ class Rwkv7Network : public Mixer, public OwnFirstValues {
 }  // namespace
 
 const MixerFacts rwkv7_mixer{.name = "rwkv7",
-    .make = [](const ModelOptions& options, std::int64_t layer) -> std::shared_ptr<Mixer> {
-      return std::make_shared<Rwkv7Mixer>(options, layer);
-    },
+    .make = make_mixer<Rwkv7Mixer>,
     .carried =
         [](const ModelOptions& options) {
           const auto d = options.shape.d_model;
           return d * (d / options.shape.heads + 2);
         },
     .second = MixerFacts::Second::own,
-    .make_network = [](const ModelOptions& options, std::int64_t layer) -> std::shared_ptr<Mixer> {
-      return std::make_shared<Rwkv7Network>(options, layer);
-    },
+    .make_network = make_mixer<Rwkv7Network>,
     .first_norm = true};
 
 }  // namespace nn

@@ -113,11 +113,9 @@ Tensor DiagonalStateSpace::forward(
   return y;
 }
 
-const MixerFacts s4d_mixer{.name = "s4d",
-    .make = [](const ModelOptions& options, std::int64_t) -> std::shared_ptr<Mixer> {
-      return std::make_shared<S4dMixer>(options);
-    },
-    .carried =
-        [](const ModelOptions& options) { return options.shape.d_model * options.mixers.state; }};
+const MixerFacts s4d_mixer{
+    .name = "s4d", .make = make_mixer<S4dMixer>, .carried = [](const ModelOptions& options) {
+      return options.shape.d_model * options.mixers.state;
+    }};
 
 }  // namespace nn

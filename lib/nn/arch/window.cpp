@@ -66,13 +66,9 @@ class WindowMixer : public Mixer {
 
 }  // namespace
 
-const MixerFacts window_mixer{.name = "window",
-    .make = [](const ModelOptions& options, std::int64_t) -> std::shared_ptr<Mixer> {
-      return std::make_shared<WindowMixer>(options);
-    },
-    .carried =
-        [](const ModelOptions& options) {
-          return options.mixers.window * (2 * options.shape.d_model + 1);
-        }};
+const MixerFacts window_mixer{
+    .name = "window", .make = make_mixer<WindowMixer>, .carried = [](const ModelOptions& options) {
+      return options.mixers.window * (2 * options.shape.d_model + 1);
+    }};
 
 }  // namespace nn
