@@ -26,11 +26,13 @@ double gated_gap(const Shape& size, bool fresh, bool want_keys, bool want_sums) 
       decay.data(), before.data(), levels.data()};
   const nn::GatedOutputs<float> out{
       keys.data(), norms.data(), level.data(), own.data(), kept.data()};
-  nn::gated_keys_forward_cpu(in, out, 0, rows);
-  nn::gated_keys_backward_cpu(in, out,
-      {want_keys ? d_keys.data() : nullptr, want_sums ? d_sums.data() : nullptr, dx.data(),
-          d_gate.data(), d_decay.data(), d_before.data()},
-      0, rows);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    nn::gated_keys_forward_cpu(in, out, row);
+    nn::gated_keys_backward_cpu(in, out,
+        {want_keys ? d_keys.data() : nullptr, want_sums ? d_sums.data() : nullptr, dx.data(),
+            d_gate.data(), d_decay.data(), d_before.data()},
+        row);
+  }
 
   OnDevice<float> x_(x), gate_(gate), decay_(decay), before_(before), levels_(levels),
       d_keys_(d_keys), d_sums_(d_sums);

@@ -27,11 +27,13 @@ double leaky_gap(const Shape& size, bool from, bool want_keys, bool want_sums) {
 
   Floats keys(n), norms(norms_n), dx(n), d_before(ends_n), d_decay(parts_n), d_scale(parts_n);
   const auto in = inputs(x.data(), decay.data(), scale.data(), before.data());
-  nn::leaky_keys_forward_cpu(in, keys.data(), norms.data(), 0, rows);
-  nn::leaky_keys_backward_cpu(in, keys.data(), norms.data(),
-      {want_keys ? d_keys.data() : nullptr, want_sums ? d_sums.data() : nullptr, dx.data(),
-          from ? d_before.data() : nullptr, d_decay.data(), d_scale.data(), nullptr},
-      0, rows);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    nn::leaky_keys_forward_cpu(in, keys.data(), norms.data(), row);
+    nn::leaky_keys_backward_cpu(in, keys.data(), norms.data(),
+        {want_keys ? d_keys.data() : nullptr, want_sums ? d_sums.data() : nullptr, dx.data(),
+            from ? d_before.data() : nullptr, d_decay.data(), d_scale.data(), nullptr},
+        row);
+  }
 
   OnDevice<float> x_(x), decay_(decay), scale_(scale), before_(before), d_keys_(d_keys),
       d_sums_(d_sums);

@@ -24,11 +24,12 @@ double sru_gap(std::int64_t rows, std::int64_t steps, std::int64_t d, bool dropp
       d_x(cells_n, NAN), d_start(channels_n, NAN), d_weights(4 * channels_n, NAN);
   const auto in =
       inputs(gates.data(), x.data(), start.data(), dropout.data(), weights.data(), lengths.data());
-  const auto pieces = nn::sru_pieces(rows, d);
-  nn::sru_forward_cpu<float>(in, {cells.data(), h.data(), last.data()}, 0, pieces);
-  nn::sru_backward_cpu<float>(in, cells.data(),
-      {d_h.data(), d_last.data(), d_gates.data(), d_x.data(), d_start.data(), d_weights.data()}, 0,
-      pieces);
+  for (std::int64_t piece = 0; piece < nn::sru_pieces(rows, d); ++piece) {
+    nn::sru_forward_cpu<float>(in, {cells.data(), h.data(), last.data()}, piece);
+    nn::sru_backward_cpu<float>(in, cells.data(),
+        {d_h.data(), d_last.data(), d_gates.data(), d_x.data(), d_start.data(), d_weights.data()},
+        piece);
+  }
 
   OnDevice<float> gates_(gates), x_(x), start_(start), dropout_(dropout), weights_(weights),
       d_h_(d_h), d_last_(d_last);

@@ -14,6 +14,7 @@
 #include <mutex>
 
 #include "nn/arch/mixer.h"
+#include "nn/ops/host_loops.h"
 #include "nn/ops/long_convolution.h"
 
 namespace nn {
@@ -49,18 +50,15 @@ class HyenaMixer : public Mixer, public OwnFirstValues {
 
   Tensor forward(const Tensor& x, const MixerCall& call, const std::string& name) override {
     const auto qkv = call.convolved(c_in_->forward(x), *convolution_, name).split(d_, 2);
-    const auto z = (qkv[1] * qkv[2]).to(exact(x));
+    const auto z = (qkv[1] * qkv[2]).to(accumulation_type(x));
     const auto all = call.after_past(z, call.state != nullptr ? length_ - 1 : 0, name + ".state");
-    const auto y = long_convolution(all, filter(exact(x), all.size(1)), x.size(1)) + skip_ * z;
+    const auto y =
+        long_convolution(all, filter(accumulation_type(x), all.size(1)), x.size(1)) + skip_ * z;
     return c_proj_->forward(qkv[0] * y.to(x.scalar_type()));
   }
 
  private:
   static constexpr std::int64_t kBands = 16, kInner = 64;
-
-  static torch::ScalarType exact(const Tensor& x) {
-    return x.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
-  }
 
   /// The filter (d, length); with gradients or on a device its first `most` places, made anew. On
   /// the CPU without gradients it is made again only if its weights have changed; on a device the

@@ -75,7 +75,7 @@ class Rwkv4Mixer : public Rwkv4Part {
   /// NAME.state (B, d, 3), the two sums and their level.
   Tensor average(const Tensor& keys, const Tensor& values, const MixerCall& call,
       const std::string& name) const {
-    const auto type = keys.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+    const auto type = accumulation_type(keys);
     const auto T = keys.size(1);
     const auto k = keys.to(type), v = values.to(type), w = -decay_.to(type).exp(), now = k + bonus_;
     const auto carried = call.carried(name + ".state");

@@ -11,6 +11,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "nn/base/upload.h"
+#include "nn/ops/host_loops.h"
 #include "nn/ops/long_convolution.h"
 
 namespace nn {
@@ -63,7 +64,7 @@ void DiagonalStateSpace::first_values() {
 Tensor DiagonalStateSpace::forward(
     const Tensor& input, const MixerCall& call, const std::string& name) {
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  const auto type = input.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+  const auto type = accumulation_type(input);
   const auto rows = input.size(0), T = input.size(1), part = std::min(T, kFadePart),
              parts = (T + part - 1) / part;
   const auto u = input.to(type);

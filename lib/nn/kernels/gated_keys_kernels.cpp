@@ -8,10 +8,10 @@
 #include "nn/kernels/row_math.h"
 
 namespace nn {
-namespace {
 
 template <class Real>
-void forward_row(const GatedInputs<Real>& in, const GatedOutputs<Real>& out, std::int64_t row) {
+void gated_keys_forward_cpu(
+    const GatedInputs<Real>& in, const GatedOutputs<Real>& out, std::int64_t row) {
   const std::int64_t d = in.heads * in.width, w = in.width;
   std::vector<Real> sums(in.before + row * d, in.before + (row + 1) * d);
   std::vector<Real> levels(in.levels + row * in.heads, in.levels + (row + 1) * in.heads);
@@ -40,7 +40,7 @@ void forward_row(const GatedInputs<Real>& in, const GatedOutputs<Real>& out, std
 }
 
 template <class Real>
-void backward_row(const GatedInputs<Real>& in, const GatedOutputs<Real>& made,
+void gated_keys_backward_cpu(const GatedInputs<Real>& in, const GatedOutputs<Real>& made,
     const GatedGradients<Real>& g, std::int64_t row) {
   // sums_t = keys_t norm_t. d_sum below is dL/d sums_t.
   const std::int64_t d = in.heads * in.width, w = in.width;
@@ -74,25 +74,11 @@ void backward_row(const GatedInputs<Real>& in, const GatedOutputs<Real>& made,
   std::copy(carried.begin(), carried.end(), g.d_before + row * d);
 }
 
-}  // namespace
-
-template <class Real>
-void gated_keys_forward_cpu(const GatedInputs<Real>& in, const GatedOutputs<Real>& out,
-    std::int64_t begin, std::int64_t end) {
-  for (auto row = begin; row < end; ++row) forward_row(in, out, row);
-}
-
-template <class Real>
-void gated_keys_backward_cpu(const GatedInputs<Real>& in, const GatedOutputs<Real>& made,
-    const GatedGradients<Real>& g, std::int64_t begin, std::int64_t end) {
-  for (auto row = begin; row < end; ++row) backward_row(in, made, g, row);
-}
-
 #define NN_GATED_FOR(Real)                                                                   \
   template void gated_keys_forward_cpu(                                                      \
-      const GatedInputs<Real>&, const GatedOutputs<Real>&, std::int64_t, std::int64_t);      \
+      const GatedInputs<Real>&, const GatedOutputs<Real>&, std::int64_t);                    \
   template void gated_keys_backward_cpu(const GatedInputs<Real>&, const GatedOutputs<Real>&, \
-      const GatedGradients<Real>&, std::int64_t, std::int64_t);
+      const GatedGradients<Real>&, std::int64_t);
 NN_GATED_FOR(float)
 NN_GATED_FOR(double)
 #undef NN_GATED_FOR

@@ -27,15 +27,15 @@ template <class Real> struct GatedGradients {
   Real *dx, *d_gate, *d_decay, *d_before;
 };
 
-/// Computes sequences [begin, end).
+/// Computes sequence `row`.
 template <class Real>
-void gated_keys_forward_cpu(const GatedInputs<Real>& in, const GatedOutputs<Real>& out,
-    std::int64_t begin, std::int64_t end);
+void gated_keys_forward_cpu(
+    const GatedInputs<Real>& in, const GatedOutputs<Real>& out, std::int64_t row);
 /// Computes the gradients of gated_keys_forward_cpu(), which wrote `made`. Gates, decays and levels
 /// are not read.
 template <class Real>
 void gated_keys_backward_cpu(const GatedInputs<Real>& in, const GatedOutputs<Real>& made,
-    const GatedGradients<Real>& g, std::int64_t begin, std::int64_t end);
+    const GatedGradients<Real>& g, std::int64_t row);
 
 /// Compute all sequences. All pointers are device pointers and `stream` is a cudaStream_t. Both
 /// return a cudaError_t, 0 if the launches succeed.

@@ -7,10 +7,10 @@
 #include "nn/kernels/row_math.h"
 
 namespace nn {
-namespace {
 
 template <class Real>
-void keys_forward(const LeakyInputs<Real>& in, Real* keys, Real* norms, std::int64_t row) {
+void leaky_keys_forward_cpu(
+    const LeakyInputs<Real>& in, Real* keys, Real* norms, std::int64_t row) {
   const std::int64_t d = in.heads * in.width, w = in.width;
   std::vector<Real> sums(static_cast<std::size_t>(d), Real(0));
   if (in.before != nullptr) sums.assign(in.before + row * d, in.before + (row + 1) * d);
@@ -36,7 +36,7 @@ void keys_forward(const LeakyInputs<Real>& in, Real* keys, Real* norms, std::int
 }
 
 template <class Real>
-void keys_backward(const LeakyInputs<Real>& in, const Real* keys, const Real* norms,
+void leaky_keys_backward_cpu(const LeakyInputs<Real>& in, const Real* keys, const Real* norms,
     const LeakyGradients<Real>& g, std::int64_t row) {
   // sums_t = keys_t norm_t / scale. d_sum below is dL/d sums_t, which equals dL/d x_t.
   const std::int64_t d = in.heads * in.width, w = in.width;
@@ -78,7 +78,8 @@ void keys_backward(const LeakyInputs<Real>& in, const Real* keys, const Real* no
 }
 
 template <class Real>
-void values_forward(const MixedInputs<Real>& in, Real* values, Real* norms, std::int64_t row) {
+void mixed_values_forward_cpu(
+    const MixedInputs<Real>& in, Real* values, Real* norms, std::int64_t row) {
   const std::int64_t w = in.width;
   for (std::int64_t t = 0; t < in.steps; ++t) {
     for (std::int64_t h = 0; h < in.heads; ++h) {
@@ -102,7 +103,7 @@ void values_forward(const MixedInputs<Real>& in, Real* values, Real* norms, std:
 }
 
 template <class Real>
-void values_backward(const MixedInputs<Real>& in, const Real* values, const Real* norms,
+void mixed_values_backward_cpu(const MixedInputs<Real>& in, const Real* values, const Real* norms,
     const MixedGradients<Real>& g, std::int64_t row) {
   const std::int64_t d = in.heads * in.width, w = in.width;
   Real* const dx = g.dx + row * (in.steps + 1) * d;
@@ -134,41 +135,13 @@ void values_backward(const MixedInputs<Real>& in, const Real* values, const Real
   }
 }
 
-}  // namespace
-
-template <class Real>
-void leaky_keys_forward_cpu(
-    const LeakyInputs<Real>& in, Real* keys, Real* norms, std::int64_t begin, std::int64_t end) {
-  for (auto row = begin; row < end; ++row) keys_forward(in, keys, norms, row);
-}
-
-template <class Real>
-void leaky_keys_backward_cpu(const LeakyInputs<Real>& in, const Real* keys, const Real* norms,
-    const LeakyGradients<Real>& g, std::int64_t begin, std::int64_t end) {
-  for (auto row = begin; row < end; ++row) keys_backward(in, keys, norms, g, row);
-}
-
-template <class Real>
-void mixed_values_forward_cpu(
-    const MixedInputs<Real>& in, Real* values, Real* norms, std::int64_t begin, std::int64_t end) {
-  for (auto row = begin; row < end; ++row) values_forward(in, values, norms, row);
-}
-
-template <class Real>
-void mixed_values_backward_cpu(const MixedInputs<Real>& in, const Real* values, const Real* norms,
-    const MixedGradients<Real>& g, std::int64_t begin, std::int64_t end) {
-  for (auto row = begin; row < end; ++row) values_backward(in, values, norms, g, row);
-}
-
-#define NN_LEAKY_FOR(Real)                                                                    \
-  template void leaky_keys_forward_cpu(                                                       \
-      const LeakyInputs<Real>&, Real*, Real*, std::int64_t, std::int64_t);                    \
-  template void leaky_keys_backward_cpu(const LeakyInputs<Real>&, const Real*, const Real*,   \
-      const LeakyGradients<Real>&, std::int64_t, std::int64_t);                               \
-  template void mixed_values_forward_cpu(                                                     \
-      const MixedInputs<Real>&, Real*, Real*, std::int64_t, std::int64_t);                    \
-  template void mixed_values_backward_cpu(const MixedInputs<Real>&, const Real*, const Real*, \
-      const MixedGradients<Real>&, std::int64_t, std::int64_t);
+#define NN_LEAKY_FOR(Real)                                                                      \
+  template void leaky_keys_forward_cpu(const LeakyInputs<Real>&, Real*, Real*, std::int64_t);   \
+  template void leaky_keys_backward_cpu(const LeakyInputs<Real>&, const Real*, const Real*,     \
+      const LeakyGradients<Real>&, std::int64_t);                                               \
+  template void mixed_values_forward_cpu(const MixedInputs<Real>&, Real*, Real*, std::int64_t); \
+  template void mixed_values_backward_cpu(const MixedInputs<Real>&, const Real*, const Real*,   \
+      const MixedGradients<Real>&, std::int64_t);
 NN_LEAKY_FOR(float)
 NN_LEAKY_FOR(double)
 #undef NN_LEAKY_FOR

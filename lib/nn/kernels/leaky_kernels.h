@@ -29,16 +29,14 @@ template <class Real> struct LeakyGradients {
   Real* work;  // (B, T, heads), used on a GPU only
 };
 
-/// Writes keys (B, T, d) and norms (B, T, heads), with norms = |sums_t|_h, of sequences [begin,
-/// end): sums_t = decay_h sums_{t-1} + x_t, sums_{-1} = before; keys_t = scale_h sums_t /
-/// |sums_t|_h.
+/// Writes keys (B, T, d) and norms (B, T, heads), with norms = |sums_t|_h, of sequence `row`:
+/// sums_t = decay_h sums_{t-1} + x_t, sums_{-1} = before; keys_t = scale_h sums_t / |sums_t|_h.
 template <class Real>
-void leaky_keys_forward_cpu(
-    const LeakyInputs<Real>& in, Real* keys, Real* norms, std::int64_t begin, std::int64_t end);
+void leaky_keys_forward_cpu(const LeakyInputs<Real>& in, Real* keys, Real* norms, std::int64_t row);
 /// Computes the gradients of leaky_keys_forward_cpu(). x is not read.
 template <class Real>
 void leaky_keys_backward_cpu(const LeakyInputs<Real>& in, const Real* keys, const Real* norms,
-    const LeakyGradients<Real>& g, std::int64_t begin, std::int64_t end);
+    const LeakyGradients<Real>& g, std::int64_t row);
 
 /// Compute all sequences. All pointers are device pointers and `stream` is a cudaStream_t. The
 /// kernels use no atomics, so the result bits are reproducible. All return a cudaError_t, 0 if the
@@ -62,13 +60,13 @@ template <class Real> struct MixedGradients {
   Real *dx, *d_mix, *d_scale;
 };
 
-/// Writes values (B, T, d) and norms (B, T, heads) of sequences [begin, end): values_t = scale_h
-/// n_t / |n_t|_h with n_t = mix_h x_t + (1 - mix_h) x_{t+1}.
+/// Writes values (B, T, d) and norms (B, T, heads) of sequence `row`: values_t = scale_h n_t /
+/// |n_t|_h with n_t = mix_h x_t + (1 - mix_h) x_{t+1}.
 template <class Real>
 void mixed_values_forward_cpu(
-    const MixedInputs<Real>& in, Real* values, Real* norms, std::int64_t begin, std::int64_t end);
+    const MixedInputs<Real>& in, Real* values, Real* norms, std::int64_t row);
 template <class Real>
 void mixed_values_backward_cpu(const MixedInputs<Real>& in, const Real* values, const Real* norms,
-    const MixedGradients<Real>& g, std::int64_t begin, std::int64_t end);
+    const MixedGradients<Real>& g, std::int64_t row);
 
 }  // namespace nn

@@ -15,20 +15,21 @@ inline double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
 std::int64_t pieces_of_row(std::int64_t d) { return (d + kChannels - 1) / kChannels; }
 
-// Calls f(row, its steps, first channel, end of channels) for each piece.
-template <class Float, class F>
-void each_piece(const SruInputs<Float>& in, std::int64_t begin, std::int64_t end, const F& f) {
-  const auto pieces = pieces_of_row(in.d);
-  for (auto i = begin; i < end; ++i) {
-    const auto row = i / pieces, channel = i % pieces * kChannels;
-    f(row, in.row_steps == nullptr ? in.steps : in.row_steps[row], channel,
-        std::min(channel + kChannels, in.d));
-  }
-}
+/// A row's steps and the channels [begin, end) of a piece.
+template <class Float> struct Piece {
+  Piece(const SruInputs<Float>& in, std::int64_t piece)
+      : row(piece / pieces_of_row(in.d)),
+        steps(in.row_steps == nullptr ? in.steps : in.row_steps[row]),
+        begin(piece % pieces_of_row(in.d) * kChannels), end(std::min(begin + kChannels, in.d)) {}
+  std::int64_t row, steps, begin, end;
+};
+
+}  // namespace
 
 template <class Float>
-void forward(const SruInputs<Float>& in, const SruResults<Float>& results, std::int64_t row,
-    std::int64_t steps, std::int64_t begin, std::int64_t end) {
+void sru_forward_cpu(
+    const SruInputs<Float>& in, const SruResults<Float>& results, std::int64_t piece) {
+  const auto [row, steps, begin, end] = Piece(in, piece);
   const Float *const wf = in.forget, *const wr = in.highway, *const bf = in.forget_bias,
                      *const br = in.highway_bias;
   const Float* const dropout = in.dropout == nullptr ? nullptr : in.dropout + row * in.d;
@@ -54,8 +55,9 @@ void forward(const SruInputs<Float>& in, const SruResults<Float>& results, std::
 }
 
 template <class Float>
-void backward(const SruInputs<Float>& in, const Float* cells, const SruGradients<Float>& g,
-    std::int64_t row, std::int64_t steps, std::int64_t begin, std::int64_t end) {
+void sru_backward_cpu(const SruInputs<Float>& in, const Float* cells, const SruGradients<Float>& g,
+    std::int64_t piece) {
+  const auto [row, steps, begin, end] = Piece(in, piece);
   const std::int64_t n = end - begin, d = in.d, channel = row * d + begin;
   const Float *const wf = in.forget + begin, *const wr = in.highway + begin,
                      *const bf = in.forget_bias + begin, *const br = in.highway_bias + begin;
@@ -102,33 +104,13 @@ void backward(const SruInputs<Float>& in, const Float* cells, const SruGradients
   }
 }
 
-}  // namespace
-
 std::int64_t sru_pieces(std::int64_t rows, std::int64_t d) { return rows * pieces_of_row(d); }
 
-template <class Float>
-void sru_forward_cpu(const SruInputs<Float>& in, const SruResults<Float>& out, std::int64_t begin,
-    std::int64_t end) {
-  each_piece(in, begin, end, [&](auto row, auto steps, auto first, auto last) {
-    forward(in, out, row, steps, first, last);
-  });
-}
-
-template <class Float>
-void sru_backward_cpu(const SruInputs<Float>& in, const Float* cells, const SruGradients<Float>& g,
-    std::int64_t begin, std::int64_t end) {
-  each_piece(in, begin, end, [&](auto row, auto steps, auto first, auto last) {
-    backward(in, cells, g, row, steps, first, last);
-  });
-}
-
-template void sru_forward_cpu(
-    const SruInputs<float>&, const SruResults<float>&, std::int64_t, std::int64_t);
-template void sru_forward_cpu(
-    const SruInputs<double>&, const SruResults<double>&, std::int64_t, std::int64_t);
+template void sru_forward_cpu(const SruInputs<float>&, const SruResults<float>&, std::int64_t);
+template void sru_forward_cpu(const SruInputs<double>&, const SruResults<double>&, std::int64_t);
 template void sru_backward_cpu(
-    const SruInputs<float>&, const float*, const SruGradients<float>&, std::int64_t, std::int64_t);
-template void sru_backward_cpu(const SruInputs<double>&, const double*, const SruGradients<double>&,
-    std::int64_t, std::int64_t);
+    const SruInputs<float>&, const float*, const SruGradients<float>&, std::int64_t);
+template void sru_backward_cpu(
+    const SruInputs<double>&, const double*, const SruGradients<double>&, std::int64_t);
 
 }  // namespace nn

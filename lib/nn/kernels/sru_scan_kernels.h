@@ -33,13 +33,12 @@ template <class Float> struct SruGradients {
 /// Returns the number of pieces that threads may compute independently.
 std::int64_t sru_pieces(std::int64_t rows, std::int64_t d);
 
-/// Compute the pieces [begin, end).
+/// Compute one piece.
 template <class Float>
-void sru_forward_cpu(
-    const SruInputs<Float>& in, const SruResults<Float>& out, std::int64_t begin, std::int64_t end);
+void sru_forward_cpu(const SruInputs<Float>& in, const SruResults<Float>& out, std::int64_t piece);
 template <class Float>
 void sru_backward_cpu(const SruInputs<Float>& in, const Float* cells, const SruGradients<Float>& g,
-    std::int64_t begin, std::int64_t end);
+    std::int64_t piece);
 
 /// Compute all rows. All pointers are device pointers and `stream` is a cudaStream_t. Both return a
 /// cudaError_t, 0 if the launch succeeds.

@@ -1,6 +1,7 @@
 #include "nn/ops/bounded_slots.h"
 
 #include "nn/kernels/bounded_slots_kernels.h"
+#include "nn/ops/host_loops.h"
 
 namespace nn {
 
@@ -21,19 +22,14 @@ Tensor read_bounded_slots(const Tensor& queries, const Tensor& pair_keys, const 
   }
   const auto y = torch::empty_like(q);
   const SlotShape shape{slots, d / heads, d, lru};
-  AT_DISPATCH_FLOATING_TYPES(q.scalar_type(), "read_slots", [&] {
-    const auto head = [&](std::int64_t i) {
-      const auto row = i / heads, from = row * steps * d + i % heads * shape.width;
-      const auto begin = i * shape.width * slots;
-      auto* const mark = marks.data_ptr<std::int64_t>() + i * 2 * slots;
-      read_slots<scalar_t>(shape, steps, completes.const_data_ptr<bool>() + row * steps,
-          q.const_data_ptr<scalar_t>() + from, new_k.const_data_ptr<scalar_t>() + from,
-          new_v.const_data_ptr<scalar_t>() + from, k.data_ptr<scalar_t>() + begin,
-          v.data_ptr<scalar_t>() + begin, {mark, mark + slots}, y.data_ptr<scalar_t>() + from);
-    };
-    at::parallel_for(0, rows * heads, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (auto i = begin; i < end; ++i) head(i);
-    });
+  in_threads(q, rows * heads, [&]<class Real>(Real, std::int64_t i) {
+    const auto row = i / heads, from = row * steps * d + i % heads * shape.width;
+    const auto begin = i * shape.width * slots;
+    auto* const mark = marks.data_ptr<std::int64_t>() + i * 2 * slots;
+    read_slots<Real>(shape, steps, completes.const_data_ptr<bool>() + row * steps,
+        q.const_data_ptr<Real>() + from, new_k.const_data_ptr<Real>() + from,
+        new_v.const_data_ptr<Real>() + from, k.data_ptr<Real>() + begin, v.data_ptr<Real>() + begin,
+        {mark, mark + slots}, y.data_ptr<Real>() + from);
   });
   held = {k.to(queries.device()), v.to(queries.device()), marks};
   return y.to(queries.device());

@@ -1,7 +1,7 @@
 #include "nn/ops/gathered_sum.h"
 
-#include "nn/base/cuda.h"
 #include "nn/kernels/gathered_sum_kernels.h"
+#include "nn/ops/host_loops.h"
 
 namespace nn {
 namespace {
@@ -19,11 +19,9 @@ class GatheredSumFunction : public torch::autograd::Function<GatheredSumFunction
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& values,
       const Tensor& rows, const Tensor& weights) {
     const Tensor y = torch::empty({rows.size(0), values.size(1)}, values.options());
-    AT_DISPATCH_FLOATING_TYPES(values.scalar_type(), "gathered_sum", [&] {
-      const auto in = gathered_of<scalar_t>(values, rows, weights);
-      auto* const out = y.data_ptr<scalar_t>();
-      at::parallel_for(0, rows.size(0), 1,
-          [&](std::int64_t begin, std::int64_t end) { gathered_sum_forward(in, begin, end, out); });
+    in_ranges(values, rows.size(0), [&]<class Real>(Real, std::int64_t begin, std::int64_t end) {
+      gathered_sum_forward(
+          gathered_of<Real>(values, rows, weights), begin, end, y.data_ptr<Real>());
     });
     context->save_for_backward({values, rows, weights});
     return y;
@@ -36,18 +34,14 @@ class GatheredSumFunction : public torch::autograd::Function<GatheredSumFunction
     const Tensor d_y = gradients[0].contiguous(), d_weights = torch::empty_like(weights);
     const auto used = rows_used(rows.flatten());
     const Tensor d_values = torch::zeros({used.count(), values.size(1)}, values.options());
-    AT_DISPATCH_FLOATING_TYPES(values.scalar_type(), "gathered_sum", [&] {
-      const auto in = gathered_of<scalar_t>(values, rows, weights);
-      const auto* const of_sums = d_y.const_data_ptr<scalar_t>();
-      auto* const to_weights = d_weights.data_ptr<scalar_t>();
-      auto* const to_values = d_values.data_ptr<scalar_t>();
-      at::parallel_for(0, rows.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
-        gathered_sum_weight_gradient(in, of_sums, begin, end, to_weights);
-      });
-      at::parallel_for(0, used.count(), 1, [&](std::int64_t begin, std::int64_t end) {
-        gathered_sum_value_gradient(in, of_sums, used.order.const_data_ptr<std::int64_t>(),
-            used.starts.data(), begin, end, to_values);
-      });
+    in_ranges(values, rows.size(0), [&]<class Real>(Real, std::int64_t begin, std::int64_t end) {
+      gathered_sum_weight_gradient(gathered_of<Real>(values, rows, weights),
+          d_y.const_data_ptr<Real>(), begin, end, d_weights.data_ptr<Real>());
+    });
+    in_ranges(values, used.count(), [&]<class Real>(Real, std::int64_t begin, std::int64_t end) {
+      gathered_sum_value_gradient(gathered_of<Real>(values, rows, weights),
+          d_y.const_data_ptr<Real>(), used.order.const_data_ptr<std::int64_t>(), used.starts.data(),
+          begin, end, d_values.data_ptr<Real>());
     });
     return {row_gradient(used.rows, d_values, values.sizes()), Tensor(), d_weights};
   }
@@ -56,8 +50,7 @@ class GatheredSumFunction : public torch::autograd::Function<GatheredSumFunction
 }  // namespace
 
 Tensor gathered_sum(const Tensor& values, const Tensor& rows, const Tensor& weights) {
-  const auto type = values.scalar_type();
-  if (in_host_memory(values) && (type == torch::kFloat32 || type == torch::kFloat64))
+  if (loops_take(values))
     return GatheredSumFunction::apply(values.contiguous(), rows.contiguous(), weights.contiguous());
   const auto named = values.index_select(0, rows.flatten());
   return (named.view({rows.size(0), rows.size(1), values.size(1)}) * weights.unsqueeze(-1)).sum(1);
@@ -94,14 +87,11 @@ Tensor settled(const Tensor& sparse) {
   const auto used = rows_used(rows);
   const Tensor sums = torch::zeros({used.count(), values.size(1)}, values.options()),
                ones = torch::ones({rows.numel()}, values.options());
-  AT_DISPATCH_FLOATING_TYPES(values.scalar_type(), "settled", [&] {
-    const GatheredSum<scalar_t> in = {
-        1, values.size(1), nullptr, row, ones.const_data_ptr<scalar_t>()};
-    at::parallel_for(0, used.count(), 1, [&](std::int64_t begin, std::int64_t end) {
-      gathered_sum_value_gradient(in, values.const_data_ptr<scalar_t>(),
-          used.order.const_data_ptr<std::int64_t>(), used.starts.data(), begin, end,
-          sums.data_ptr<scalar_t>());
-    });
+  in_ranges(values, used.count(), [&]<class Real>(Real, std::int64_t begin, std::int64_t end) {
+    const GatheredSum<Real> in = {1, values.size(1), nullptr, row, ones.const_data_ptr<Real>()};
+    gathered_sum_value_gradient(in, values.const_data_ptr<Real>(),
+        used.order.const_data_ptr<std::int64_t>(), used.starts.data(), begin, end,
+        sums.data_ptr<Real>());
   });
   return row_gradient(used.rows, sums, sparse.sizes());
 }

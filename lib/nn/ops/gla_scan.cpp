@@ -3,7 +3,6 @@
 #include <ATen/ops/linalg_solve_triangular.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-#include "nn/base/cuda.h"
 #include "nn/kernels/gla_scan_kernels.h"
 
 namespace nn {
@@ -28,11 +27,9 @@ class GlaScan : public torch::autograd::Function<GlaScan> {
   static variable_list forward(AutogradContext* context, const Tensor& q, const Tensor& k,
       const Tensor& log_decay, const Tensor& v, const Tensor& start) {
     const Tensor decay = log_decay.exp(), state = start.clone(), o = torch::empty_like(v);
-    AT_DISPATCH_FLOATING_TYPES(q.scalar_type(), "gla_scan", [&] {
-      each_head(q, [&](std::int64_t row, std::int64_t head) {
-        gla_forward(head_of<scalar_t>(q, k, decay, v, row, head),
-            matrix_of<scalar_t>(state, row, head), part_of<scalar_t>(o, row, head));
-      });
+    each_head(q, [&]<class Real>(Real, std::int64_t row, std::int64_t head) {
+      gla_forward(head_of<Real>(q, k, decay, v, row, head), matrix_of<Real>(state, row, head),
+          part_of<Real>(o, row, head));
     });
     context->save_for_backward({q, k, decay, v, start});
     return {o, state};
@@ -46,16 +43,13 @@ class GlaScan : public torch::autograd::Function<GlaScan> {
                                                   : torch::zeros_like(start),
                  state = start.clone(), d_q = torch::empty_like(q), d_k = torch::empty_like(k),
                  d_log_decay = torch::empty_like(q), d_v = torch::empty_like(v);
-    AT_DISPATCH_FLOATING_TYPES(q.scalar_type(), "gla_scan", [&] {
-      each_head(q, [&](std::int64_t row, std::int64_t head) {
-        std::vector<scalar_t> work(static_cast<std::size_t>(q.size(3)));
-        gla_backward(head_of<scalar_t>(q, k, decay, v, row, head),
-            matrix_of<scalar_t>(state, row, head), matrix_of<scalar_t>(d_start, row, head),
-            work.data(),
-            GlaGradients<scalar_t>{part_of<scalar_t>(d_o, row, head),
-                part_of<scalar_t>(d_q, row, head), part_of<scalar_t>(d_k, row, head),
-                part_of<scalar_t>(d_log_decay, row, head), part_of<scalar_t>(d_v, row, head)});
-      });
+    each_head(q, [&]<class Real>(Real, std::int64_t row, std::int64_t head) {
+      std::vector<Real> work(static_cast<std::size_t>(q.size(3)));
+      gla_backward(head_of<Real>(q, k, decay, v, row, head), matrix_of<Real>(state, row, head),
+          matrix_of<Real>(d_start, row, head), work.data(),
+          GlaGradients<Real>{part_of<Real>(d_o, row, head), part_of<Real>(d_q, row, head),
+              part_of<Real>(d_k, row, head), part_of<Real>(d_log_decay, row, head),
+              part_of<Real>(d_v, row, head)});
     });
     return {d_q, d_k, d_log_decay, d_v, d_start};
   }
@@ -145,11 +139,9 @@ class DeltaScan : public torch::autograd::Function<DeltaScan> {
       forward_on(*cuda, in, state, o);
       return {o, state};
     }
-    AT_DISPATCH_FLOATING_TYPES(q.scalar_type(), "delta_scan", [&] {
-      each_head(q, [&](std::int64_t row, std::int64_t head) {
-        delta_forward(delta_head_of<scalar_t>(in, row, head), matrix_of<scalar_t>(state, row, head),
-            part_of<scalar_t>(o, row, head));
-      });
+    each_head(q, [&]<class Real>(Real, std::int64_t row, std::int64_t head) {
+      delta_forward(delta_head_of<Real>(in, row, head), matrix_of<Real>(state, row, head),
+          part_of<Real>(o, row, head));
     });
     return {o, state};
   }
@@ -167,14 +159,12 @@ class DeltaScan : public torch::autograd::Function<DeltaScan> {
       return out;
     }
     const Tensor state = start.clone();
-    AT_DISPATCH_FLOATING_TYPES(q.scalar_type(), "delta_scan", [&] {
-      each_head(q, [&](std::int64_t row, std::int64_t head) {
-        const auto part = [&](const Tensor& x) { return part_of<scalar_t>(x, row, head); };
-        delta_backward(delta_head_of<scalar_t>(in, row, head),
-            matrix_of<scalar_t>(state, row, head), matrix_of<scalar_t>(d_start, row, head),
-            DeltaGradients<scalar_t>{
-                part(d_o), part(out[0]), part(out[1]), part(out[2]), part(out[3]), part(out[4])});
-      });
+    each_head(q, [&]<class Real>(Real, std::int64_t row, std::int64_t head) {
+      const auto part = [&](const Tensor& x) { return part_of<Real>(x, row, head); };
+      delta_backward(delta_head_of<Real>(in, row, head), matrix_of<Real>(state, row, head),
+          matrix_of<Real>(d_start, row, head),
+          DeltaGradients<Real>{
+              part(d_o), part(out[0]), part(out[1]), part(out[2]), part(out[3]), part(out[4])});
     });
     out.push_back(d_start);
     return out;
@@ -186,16 +176,14 @@ class DeltaScan : public torch::autograd::Function<DeltaScan> {
 GlaOutput gla_scan(const GlaInput& in) {
   if (in.log_decay.size(3) < in.q.size(3) || in.q.size(2) < in.v.size(2)) {
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-    const auto exact = in.v.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+    const auto exact = accumulation_type(in.v);
     const GlaInput whole{
         in.q.to(exact), in.k.to(exact), in.log_decay.to(exact), in.v.to(exact), in.start.to(exact)};
     return in.q.size(1) == 1 ? gla_scan_plain(whole) : gla_scan_chunks(whole);
   }
-  const auto type = in.q.scalar_type();
-  if (!in_host_memory(in.q) || (type != torch::kFloat32 && type != torch::kFloat64))
-    return in.q.size(1) == 1 ? gla_scan_plain(in) : gla_scan_chunks(in);
+  if (!loops_take(in.q)) return in.q.size(1) == 1 ? gla_scan_plain(in) : gla_scan_chunks(in);
   const auto out = GlaScan::apply(in.q.contiguous(), in.k.contiguous(), in.log_decay.contiguous(),
-      in.v.contiguous(), in.start.to(type).contiguous());
+      in.v.contiguous(), in.start.to(in.q.scalar_type()).contiguous());
   return {out[0], out[1]};
 }
 
@@ -259,7 +247,7 @@ GlaOutput gla_scan_plain(const GlaInput& in) {
 }
 
 DeltaOutput delta_scan(const DeltaInput& in) {
-  const auto type = in.q.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+  const auto type = accumulation_type(in.q);
   const auto whole = [&](const Tensor& x) { return x.to(type).contiguous(); };
   const Tensor q = whole(in.q);
   if (!in_host_memory(q) && cuda_kernels(q) == nullptr) return delta_scan_chunks(in);
@@ -274,7 +262,7 @@ DeltaOutput delta_scan_chunks(const DeltaInput& in) {
   constexpr std::int64_t kChunk = 64;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   if (in.q.size(1) == 0) return {torch::zeros_like(in.v), in.start};
-  const auto type = in.q.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+  const auto type = accumulation_type(in.q);
   const auto cut = [&](const Tensor& x) { return in_chunks(x.to(type), kChunk); };
   const Tensor q = cut(in.q), k = cut(in.k), v = cut(in.v), beta = cut(in.beta.unsqueeze(3));
   // (B, heads, chunks, kChunk, 1). The sums are double, because differences of large sums cancel.

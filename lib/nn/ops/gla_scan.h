@@ -14,7 +14,7 @@
 // gradient descent with rate beta_t on 1/2 |S^T k_t - v_t|^2. With |k| = 1 and beta = 1, the matrix
 // then maps k_t to v_t.
 
-#include "nn/base/torch.h"
+#include "nn/ops/host_loops.h"
 
 namespace nn {
 
@@ -43,12 +43,11 @@ GlaOutput gla_scan_chunks(const GlaInput& in);
 /// Computes the recurrence step by step with torch operators: the reference.
 GlaOutput gla_scan_plain(const GlaInput& in);
 
-/// Calls f(row, head) for steps (B, T, heads, ...), in all threads.
-template <class F> void each_head(const torch::Tensor& steps, F f) {
+/// Calls f(Real(), row, head) for steps (B, T, heads, ...), in all threads.
+template <class F> void each_head(const torch::Tensor& steps, const F& f) {
   const auto heads = steps.size(2);
-  at::parallel_for(0, steps.size(0) * heads, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) f(i / heads, i % heads);
-  });
+  in_threads(steps, steps.size(0) * heads,
+      [&](auto real, std::int64_t i) { f(real, i / heads, i % heads); });
 }
 
 /// Returns a head's matrix of a row in states (B, heads, d_key, d_value).

@@ -1,6 +1,6 @@
 #include "nn/ops/leaky.h"
 
-#include "nn/base/cuda.h"
+#include "nn/ops/host_loops.h"
 
 namespace nn {
 namespace {
@@ -9,24 +9,8 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-template <class Real> const Real* data_of(const Tensor& t) {
-  return t.defined() ? t.const_data_ptr<Real>() : nullptr;
-}
-
-template <class Real> Real* mutable_data(const Tensor& t) {
-  return t.defined() ? t.data_ptr<Real>() : nullptr;
-}
-
 /// Returns rows with contiguous channels. A slice of a wider matrix product already has them.
 Tensor with_dense_rows(const Tensor& x) { return x.stride(2) == 1 ? x : x.contiguous(); }
-
-// Calls loop(Real(), begin, end) for ranges of the rows of `x`, whose type is Real, in all threads.
-template <class Loop> void on_rows(const Tensor& x, const Loop& loop) {
-  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "on_rows", [&] {
-    at::parallel_for(0, x.size(0), 1,
-        [&](std::int64_t begin, std::int64_t end) { loop(scalar_t(), begin, end); });
-  });
-}
 
 class KeysFunction : public torch::autograd::Function<KeysFunction> {
  public:
@@ -42,9 +26,9 @@ class KeysFunction : public torch::autograd::Function<KeysFunction> {
                        keys.data_ptr<float>(), norms.data_ptr<float>(), cuda_stream(x)),
           "leaky_keys_forward");
     } else {
-      on_rows(x, [&]<class Real>(Real, std::int64_t begin, std::int64_t end) {
+      in_threads(x, x.size(0), [&]<class Real>(Real, std::int64_t row) {
         leaky_keys_forward_cpu(inputs<Real>(x, decay, scale, before), keys.data_ptr<Real>(),
-            norms.data_ptr<Real>(), begin, end);
+            norms.data_ptr<Real>(), row);
       });
     }
     context->save_for_backward({decay, scale, before, keys, norms});
@@ -73,9 +57,9 @@ class KeysFunction : public torch::autograd::Function<KeysFunction> {
                        gradients<float>(d_keys, d_sums, out, work), cuda_stream(keys)),
           "leaky_keys_backward");
     } else {
-      on_rows(keys, [&]<class Real>(Real, std::int64_t begin, std::int64_t end) {
+      in_threads(keys, keys.size(0), [&]<class Real>(Real, std::int64_t row) {
         leaky_keys_backward_cpu(inputs<Real>(keys, decay, scale, before), data_of<Real>(keys),
-            data_of<Real>(norms), gradients<Real>(d_keys, d_sums, out, {}), begin, end);
+            data_of<Real>(norms), gradients<Real>(d_keys, d_sums, out, {}), row);
       });
     }
     return {dx, d_decay.sum(0), d_scale.sum(0), d_before, Tensor()};
@@ -108,9 +92,9 @@ class ValuesFunction : public torch::autograd::Function<ValuesFunction> {
     const auto rows = x.size(0), steps = x.size(1) - 1;
     const Tensor values = torch::empty({rows, steps, x.size(2)}, x.options());
     const Tensor norms = torch::empty({rows, steps, mix.size(0)}, x.options());
-    on_rows(x, [&]<class Real>(Real, std::int64_t begin, std::int64_t end) {
+    in_threads(x, x.size(0), [&]<class Real>(Real, std::int64_t row) {
       mixed_values_forward_cpu(
-          inputs<Real>(x, mix, scale), values.data_ptr<Real>(), norms.data_ptr<Real>(), begin, end);
+          inputs<Real>(x, mix, scale), values.data_ptr<Real>(), norms.data_ptr<Real>(), row);
     });
     context->save_for_backward({x, mix, scale, values, norms});
     return values;
@@ -125,11 +109,11 @@ class ValuesFunction : public torch::autograd::Function<ValuesFunction> {
     const Tensor dx = torch::empty(x.sizes(), x.options());
     const Tensor d_mix = torch::empty({rows, heads}, x.options()),
                  d_scale = torch::empty({rows, heads}, x.options());
-    on_rows(x, [&]<class Real>(Real, std::int64_t begin, std::int64_t end) {
+    in_threads(x, x.size(0), [&]<class Real>(Real, std::int64_t row) {
       const MixedGradients<Real> g{data_of<Real>(d_values), mutable_data<Real>(dx),
           mutable_data<Real>(d_mix), mutable_data<Real>(d_scale)};
       mixed_values_backward_cpu(
-          inputs<Real>(x, mix, scale), data_of<Real>(values), data_of<Real>(norms), g, begin, end);
+          inputs<Real>(x, mix, scale), data_of<Real>(values), data_of<Real>(norms), g, row);
     });
     return {dx, d_mix.sum(0), d_scale.sum(0)};
   }
@@ -143,12 +127,6 @@ class ValuesFunction : public torch::autograd::Function<ValuesFunction> {
         x.stride(1), data_of<Real>(mix), data_of<Real>(scale)};
   }
 };
-
-/// Whether the CPU loops support the type: bfloat16 is unsupported.
-bool loops_take(const Tensor& x) {
-  return in_host_memory(x) &&
-         (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kFloat64);
-}
 
 /// Repeats each head's number for all its channels: (heads) -> (d).
 Tensor spread(const Tensor& by_head, std::int64_t d) {
@@ -196,9 +174,9 @@ class GatedKeysFunction : public torch::autograd::Function<GatedKeysFunction> {
                        outputs<float>(made), cuda_stream(x)),
           "gated_keys_forward");
     } else {
-      on_rows(x, [&]<class Real>(Real, std::int64_t begin, std::int64_t end) {
+      in_threads(x, x.size(0), [&]<class Real>(Real, std::int64_t row) {
         gated_keys_forward_cpu(
-            inputs<Real>(x, gate, decay, sums, levels), outputs<Real>(made), begin, end);
+            inputs<Real>(x, gate, decay, sums, levels), outputs<Real>(made), row);
       });
     }
     context->save_for_backward({x, sums, keys, norms, own, kept});
@@ -222,9 +200,9 @@ class GatedKeysFunction : public torch::autograd::Function<GatedKeysFunction> {
                        outputs<float>(made), gradients_of<float>(gradients), cuda_stream(x)),
           "gated_keys_backward");
     } else {
-      on_rows(x, [&]<class Real>(Real, std::int64_t begin, std::int64_t end) {
+      in_threads(x, x.size(0), [&]<class Real>(Real, std::int64_t row) {
         gated_keys_backward_cpu(inputs<Real>(x, norms, {}, sums, {}), outputs<Real>(made),
-            gradients_of<Real>(gradients), begin, end);
+            gradients_of<Real>(gradients), row);
       });
     }
     return {dx, d_gate, d_decay, d_before, Tensor(), Tensor()};
@@ -312,7 +290,7 @@ GatedKeys gated_keys_chunks(const Tensor& x_in, const Tensor& gate_in, const Ten
   const auto rows = x_in.size(0), steps = x_in.size(1), heads = gate_in.size(2);
   const auto size = std::min(steps, kChunk), chunks = (steps + size - 1) / size,
              missing = chunks * size - steps;
-  const auto exact = gate_in.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+  const auto exact = accumulation_type(gate_in);
   const auto cut = [&](const Tensor& y, double filling) {  // -> (B, heads, chunks, size, width)
     const auto whole = missing > 0 ? at::constant_pad_nd(y, {0, 0, 0, missing}, filling) : y;
     return whole.reshape({rows, chunks, size, heads, -1}).permute({0, 3, 1, 2, 4});

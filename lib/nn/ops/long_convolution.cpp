@@ -5,6 +5,8 @@
 #include <ATen/ops/fft_rfft.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include "nn/ops/host_loops.h"
+
 namespace nn {
 namespace {
 
@@ -26,7 +28,7 @@ torch::Tensor long_convolution(
     const torch::Tensor& x, const torch::Tensor& filter, std::int64_t steps) {
   using torch::Tensor;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  const auto type = x.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+  const auto type = accumulation_type(x);
   const auto all = x.size(1), taps = std::min(filter.size(1), all);
   const Tensor read = x.to(type), used = filter.narrow(1, 0, taps).to(type);
   const Tensor reversed = at::constant_pad_nd(used.flip(1), {all - taps, steps - 1});

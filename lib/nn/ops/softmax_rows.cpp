@@ -1,6 +1,6 @@
 #include "nn/ops/softmax_rows.h"
 
-#include "nn/base/cuda.h"
+#include "nn/ops/host_loops.h"
 
 namespace nn {
 namespace {
@@ -13,17 +13,7 @@ SoftmaxRows<Real> rows_of(const RowSoftmax& softmax, const torch::Tensor& labels
       softmax.log_prob.data_ptr<Real>()};
 }
 
-template <class Real> void softmax_on_cpu(const RowSoftmax& softmax, const torch::Tensor& labels) {
-  const auto rows = rows_of<Real>(softmax, labels);
-  at::parallel_for(0, rows.rows, 1,
-      [&](std::int64_t begin, std::int64_t end) { row_softmax_cpu(rows, begin, end); });
-}
-
 }  // namespace
-
-torch::ScalarType accumulation_type(const torch::Tensor& weight) {
-  return weight.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
-}
 
 RowSoftmax row_softmax_(torch::Tensor scores, const torch::Tensor& targets) {
   RowSoftmax out;
@@ -38,8 +28,10 @@ RowSoftmax row_softmax_(torch::Tensor scores, const torch::Tensor& targets) {
     if (cuda != nullptr)
       check_launch(
           cuda->row_softmax(rows_of<float>(out, labels), cuda_stream(out.exp)), "row_softmax");
-    else if (out.exp.scalar_type() == torch::kFloat64) softmax_on_cpu<double>(out, labels);
-    else softmax_on_cpu<float>(out, labels);
+    else
+      in_ranges(out.exp, rows, [&]<class Real>(Real, std::int64_t begin, std::int64_t end) {
+        row_softmax_cpu(rows_of<Real>(out, labels), begin, end);
+      });
     return out;
   }
   const auto maximum = out.exp.amax(1, /*keepdim=*/true);

@@ -1,7 +1,8 @@
 #pragma once
 // In-place softmax over rows of scores, common to all heads.
 
-#include "nn/base/torch.h"
+#include "nn/ops/host_loops.h"
+
 namespace nn {
 
 /// Result of row_softmax_ for R rows of n scores.
@@ -28,8 +29,5 @@ torch::Tensor row_softmax_backward(const RowSoftmax& softmax, const torch::Tenso
 /// `from` and targets as above.
 void row_bias_backward(const RowSoftmax& softmax, std::int64_t from, const torch::Tensor& targets,
     const torch::Tensor& d_log_prob, const torch::Tensor& d_log_z, torch::Tensor& d_bias);
-
-/// Returns float32 for bfloat16 and half weights, else the weights' type.
-torch::ScalarType accumulation_type(const torch::Tensor& weight);
 
 }  // namespace nn

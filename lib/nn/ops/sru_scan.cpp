@@ -1,7 +1,7 @@
 #include "nn/ops/sru_scan.h"
 
-#include "nn/base/cuda.h"
 #include "nn/base/upload.h"
+#include "nn/ops/host_loops.h"
 
 namespace nn {
 namespace {
@@ -15,55 +15,17 @@ struct Arguments {
   Tensor gates, x, start, forget, highway, forget_bias, highway_bias, dropout, steps;
 
   template <class Float> SruInputs<Float> inputs() const {
-    const auto data = [](const Tensor& t) { return t.const_data_ptr<Float>(); };
-    return {x.size(0), x.size(1), x.size(2), data(gates), data(x), data(start),
-        dropout.defined() ? data(dropout) : nullptr, data(forget), data(highway), data(forget_bias),
-        data(highway_bias), steps.defined() ? steps.const_data_ptr<std::int64_t>() : nullptr};
+    return {x.size(0), x.size(1), x.size(2), data_of<Float>(gates), data_of<Float>(x),
+        data_of<Float>(start), data_of<Float>(dropout), data_of<Float>(forget),
+        data_of<Float>(highway), data_of<Float>(forget_bias), data_of<Float>(highway_bias),
+        data_of<std::int64_t>(steps)};
   }
+  std::int64_t pieces() const { return sru_pieces(x.size(0), x.size(2)); }
 };
 
 // Autograd functions take no undefined tensors; empty tensors replace them.
 Tensor or_empty(const Tensor& t) { return t.defined() ? t : torch::empty({0}); }
 Tensor if_any(const Tensor& t) { return t.numel() > 0 ? t : Tensor(); }
-
-// Calls f(begin, end) for ranges of the kernel's pieces in all threads.
-template <class F> void each_piece(const Tensor& x, const F& f) {
-  at::parallel_for(0, sru_pieces(x.size(0), x.size(2)), 1, f);
-}
-
-struct Results {
-  Tensor cells, h, last;
-
-  template <class Float> SruResults<Float> pointers() const {
-    return {cells.data_ptr<Float>(), h.data_ptr<Float>(), last.data_ptr<Float>()};
-  }
-};
-
-template <class Float> void forward_of(const Arguments& a, const Results& r) {
-  const auto in = a.inputs<Float>();
-  const auto out = r.pointers<Float>();
-  each_piece(
-      a.x, [&](std::int64_t begin, std::int64_t end) { sru_forward_cpu(in, out, begin, end); });
-}
-
-struct Gradients {
-  Tensor d_h, d_last, d_gates, d_x, d_start, d_weights;
-
-  template <class Float> SruGradients<Float> pointers() const {
-    return {d_h.const_data_ptr<Float>(),
-        d_last.defined() ? d_last.const_data_ptr<Float>() : nullptr, d_gates.data_ptr<Float>(),
-        d_x.data_ptr<Float>(), d_start.data_ptr<Float>(), d_weights.data_ptr<Float>()};
-  }
-};
-
-template <class Float>
-void backward_of(const Arguments& a, const Tensor& cells, const Gradients& g) {
-  const auto in = a.inputs<Float>();
-  const Float* const kept = cells.const_data_ptr<Float>();
-  const auto out = g.pointers<Float>();
-  each_piece(a.x,
-      [&](std::int64_t begin, std::int64_t end) { sru_backward_cpu(in, kept, out, begin, end); });
-}
 
 class SruScan : public torch::autograd::Function<SruScan> {
  public:
@@ -73,17 +35,22 @@ class SruScan : public torch::autograd::Function<SruScan> {
     const Arguments a{gates, x, start, forget, highway, forget_bias, highway_bias, if_any(dropout),
         if_any(steps)};
     // Steps after a row's last step are not computed.
-    const Results r{torch::empty_like(x), a.steps.defined() ? x.clone() : torch::empty_like(x),
-        torch::empty_like(start)};
+    const Tensor cells = torch::empty_like(x), last = torch::empty_like(start),
+                 h = a.steps.defined() ? x.clone() : torch::empty_like(x);
+    const auto results = [&]<class Float>(Float) -> SruResults<Float> {
+      return {cells.data_ptr<Float>(), h.data_ptr<Float>(), last.data_ptr<Float>()};
+    };
     if (const auto* const cuda = cuda_kernels(x))
       check_launch(
-          cuda->sru_forward(a.inputs<float>(), r.pointers<float>(), cuda_stream(x)), "sru_forward");
-    else if (x.scalar_type() == torch::kFloat64) forward_of<double>(a, r);
-    else forward_of<float>(a, r);
+          cuda->sru_forward(a.inputs<float>(), results(float()), cuda_stream(x)), "sru_forward");
+    else
+      in_threads(x, a.pieces(), [&]<class Float>(Float of, std::int64_t piece) {
+        sru_forward_cpu(a.inputs<Float>(), results(of), piece);
+      });
     context->save_for_backward(
         {gates, x, start, forget, highway, forget_bias, highway_bias, dropout, steps});
-    context->saved_data["cells"] = r.cells;
-    return {r.h, r.last};
+    context->saved_data["cells"] = cells;
+    return {h, last};
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
@@ -93,19 +60,26 @@ class SruScan : public torch::autograd::Function<SruScan> {
     const auto make = [&](const Tensor& like) {
       return a.steps.defined() ? torch::zeros_like(like) : torch::empty_like(like);
     };
-    const Gradients g{gradients[0].defined() ? gradients[0].contiguous() : torch::zeros_like(a.x),
-        gradients[1].defined() ? gradients[1].contiguous() : Tensor(), make(a.gates), make(a.x),
-        torch::empty_like(a.start), torch::empty({a.x.size(0), 4, a.x.size(2)}, a.x.options())};
+    const Tensor d_h = gradients[0].defined() ? gradients[0].contiguous() : torch::zeros_like(a.x),
+                 d_last = gradients[1].defined() ? gradients[1].contiguous() : Tensor(),
+                 d_gates = make(a.gates), d_x = make(a.x), d_start = torch::empty_like(a.start),
+                 d_weights = torch::empty({a.x.size(0), 4, a.x.size(2)}, a.x.options());
+    const auto made = [&]<class Float>(Float) -> SruGradients<Float> {
+      return {data_of<Float>(d_h), data_of<Float>(d_last), mutable_data<Float>(d_gates),
+          mutable_data<Float>(d_x), mutable_data<Float>(d_start), mutable_data<Float>(d_weights)};
+    };
     if (const auto* const cuda = cuda_kernels(a.x))
       check_launch(cuda->sru_backward(a.inputs<float>(), cells.const_data_ptr<float>(),
-                       g.pointers<float>(), cuda_stream(a.x)),
+                       made(float()), cuda_stream(a.x)),
           "sru_backward");
-    else if (a.x.scalar_type() == torch::kFloat64) backward_of<double>(a, cells, g);
-    else backward_of<float>(a, cells, g);
+    else
+      in_threads(a.x, a.pieces(), [&]<class Float>(Float of, std::int64_t piece) {
+        sru_backward_cpu(a.inputs<Float>(), cells.const_data_ptr<Float>(), made(of), piece);
+      });
     context->saved_data.erase("cells");
-    const auto weights = g.d_weights.sum(0);
-    return {g.d_gates, g.d_x, g.d_start, weights[0], weights[1], weights[2], weights[3], Tensor(),
-        Tensor()};
+    const auto weights = d_weights.sum(0);
+    return {
+        d_gates, d_x, d_start, weights[0], weights[1], weights[2], weights[3], Tensor(), Tensor()};
   }
 };
 
@@ -113,10 +87,7 @@ class SruScan : public torch::autograd::Function<SruScan> {
 
 SruOutput sru_scan(const Tensor& gates, const Tensor& x, const Tensor& start,
     const SruWeights& weights, const Tensor& dropout, const Tensor& steps) {
-  const auto type = x.scalar_type();
-  const bool kernel = in_host_memory(x) ? type == torch::kFloat32 || type == torch::kFloat64
-                                        : cuda_kernels(x) != nullptr;
-  if (!kernel || gates.scalar_type() != type)
+  if (!(loops_take(x) || cuda_kernels(x) != nullptr) || gates.scalar_type() != x.scalar_type())
     return sru_scan_plain(gates, x, start, weights, dropout, steps);
   const auto out = SruScan::apply(gates.contiguous(), x.contiguous(), start.contiguous(),
       weights.forget, weights.highway, weights.forget_bias, weights.highway_bias, or_empty(dropout),

@@ -1,7 +1,7 @@
 #include "nn/ops/swish_convolution.h"
 
-#include "nn/base/cuda.h"
 #include "nn/kernels/swish_convolution_kernels.h"
+#include "nn/ops/host_loops.h"
 
 namespace nn {
 namespace {
@@ -18,23 +18,15 @@ SwishConvolution<Real> convolution_of(
       swish};
 }
 
-/// Calls f(row) for each row in all threads.
-template <class F> void each_row_of(const Tensor& x, const F& f) {
-  at::parallel_for(0, x.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
-    for (auto row = begin; row < end; ++row) f(row);
-  });
-}
-
 // Here weight is (taps, width).
 class SwishConvolutionFunction : public torch::autograd::Function<SwishConvolutionFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& past,
       const Tensor& weight, const Tensor& bias, bool swish) {
     const Tensor y = torch::empty(x.sizes(), x.options());
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "swish_convolution", [&] {
-      const auto in = convolution_of<scalar_t>(x, past, weight, bias, swish);
-      each_row_of(
-          x, [&](std::int64_t row) { swish_convolution_forward(in, row, y.data_ptr<scalar_t>()); });
+    in_threads(x, x.size(0), [&]<class Real>(Real, std::int64_t row) {
+      swish_convolution_forward(
+          convolution_of<Real>(x, past, weight, bias, swish), row, y.data_ptr<Real>());
     });
     context->save_for_backward({x, past, weight, bias});
     context->saved_data["swish"] = swish;
@@ -49,16 +41,11 @@ class SwishConvolutionFunction : public torch::autograd::Function<SwishConvoluti
                  d_past = torch::empty_like(past),
                  d_weight = torch::empty({x.size(0), weight.size(0), weight.size(1)}, x.options()),
                  d_bias = torch::empty({x.size(0), x.size(2)}, x.options());
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "swish_convolution", [&] {
-      const auto in = convolution_of<scalar_t>(x, past, weight, bias, swish);
-      each_row_of(x, [&](std::int64_t row) {
-        std::vector<scalar_t> work(static_cast<std::size_t>(2 * in.width));
-        swish_convolution_backward(in, row,
-            SwishConvolutionGradients<scalar_t>{d_y.data_ptr<scalar_t>(), dx.data_ptr<scalar_t>(),
-                d_past.data_ptr<scalar_t>(), d_weight.data_ptr<scalar_t>(),
-                d_bias.data_ptr<scalar_t>()},
-            work.data());
-      });
+    in_threads(x, x.size(0), [&]<class Real>(Real, std::int64_t row) {
+      const auto data = [](const Tensor& of) { return of.data_ptr<Real>(); };
+      std::vector<Real> work(static_cast<std::size_t>(2 * x.size(2)));
+      swish_convolution_backward(convolution_of<Real>(x, past, weight, bias, swish), row,
+          {data(d_y), data(dx), data(d_past), data(d_weight), data(d_bias)}, work.data());
     });
     return {dx, d_past, d_weight.sum(0), d_bias.sum(0), {}};
   }
@@ -69,7 +56,7 @@ class SwishConvolutionFunction : public torch::autograd::Function<SwishConvoluti
 Tensor swish_convolution(
     const Tensor& x, const Tensor& past, const Tensor& weight, const Tensor& bias, bool swish) {
   const auto type = x.scalar_type();
-  if (in_host_memory(x) && (type == torch::kFloat32 || type == torch::kFloat64))
+  if (loops_take(x))
     return SwishConvolutionFunction::apply(x.stride(2) == 1 ? x : x.contiguous(),
         past.to(type).contiguous(), weight.t().to(type).contiguous(),
         bias.defined() ? bias.to(type)
