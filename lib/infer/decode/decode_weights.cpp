@@ -130,7 +130,7 @@ class WholeRows : public nn::HeadBlock {
 /// it, with packed weights. block() is the head's own; without its numbers it has no backward().
 class PackedHead : public nn::Head {
  public:
-  /// `cap`: see nn::CappedHead; 0: none. `packed`: see decoding_head().
+  /// `cap`: see nn::PlainHead; 0: none. `packed`: see decoding_head().
   PackedHead(
       std::shared_ptr<nn::Head> head, double cap, Precision precision, const PackedModel* packed)
       : head_(std::move(head)), cap_(static_cast<float>(cap)) {

@@ -55,12 +55,9 @@ std::shared_ptr<Head> make_head(const ModelOptions& options, std::int64_t vocabu
   if (bands.count() > 1)
     return std::make_shared<AdaptiveHead>(
         bands, tied, words.tied_projections, words.adaptive_softmax_dropout, words.head_bias);
-  if (const double cap = words.logit_softcap; cap > 0) {
-    if (tied) return std::make_shared<CappedHead>(tied, cap);
-    return std::make_shared<CappedHead>(vocabulary, options.shape.d_model, cap);
-  }
-  if (tied) return std::make_shared<PlainHead>(tied, words.head_bias);
-  return std::make_shared<PlainHead>(vocabulary, options.shape.d_model, words.head_bias);
+  if (tied) return std::make_shared<PlainHead>(tied, words.head_bias, words.logit_softcap);
+  return std::make_shared<PlainHead>(
+      vocabulary, options.shape.d_model, words.head_bias, words.logit_softcap);
 }
 
 }  // namespace

@@ -8,9 +8,10 @@ namespace nn {
 namespace {
 
 /// Returns scores (R, V) in the accumulation type.
-torch::Tensor scores_of(
-    const torch::Tensor& f, const torch::Tensor& weight, const torch::Tensor& bias) {
+torch::Tensor scores_of(const torch::Tensor& f, const torch::Tensor& weight,
+    const torch::Tensor& bias, double cap = 0) {
   auto scores = f.to(weight.scalar_type()).mm(weight.t()).to(accumulation_type(weight));
+  if (cap > 0) return scores.div_(cap).tanh_().mul_(cap);
   return bias.defined() ? scores.add_(bias) : scores;
 }
 
@@ -46,18 +47,12 @@ class PlainBlock : public HeadBlock {
   RowSoftmax softmax_;
 };
 
-/// Returns the capped scores f W^T (R, V) in the accumulation type.
-torch::Tensor scores_of(const torch::Tensor& f, const torch::Tensor& weight, double cap) {
-  const auto plain = f.to(weight.scalar_type()).mm(weight.t()).to(accumulation_type(weight));
-  return plain.div_(cap).tanh_().mul_(cap);
-}
-
 class CappedBlock : public HeadBlock {
  public:
   CappedBlock(const torch::Tensor& weight, double cap, const torch::Tensor& f,
       const torch::Tensor& targets, bool gradient)
       : weight_(weight), cap_(cap) {
-    auto scores = scores_of(f, weight, cap);
+    auto scores = scores_of(f, weight, {}, cap);
     log_z = scores.logsumexp(1);
     log_prob = scores.gather(1, targets.unsqueeze(1)).squeeze(1) - log_z;
     if (!gradient) return;
@@ -235,13 +230,13 @@ class AdaptiveBlock : public HeadBlock {
 
 }  // namespace
 
-PlainHead::PlainHead(std::int64_t vocabulary, std::int64_t d_model, bool bias)
-    : weight_(register_parameter("weight", blank({vocabulary, d_model}))) {
+PlainHead::PlainHead(std::int64_t vocabulary, std::int64_t d_model, bool bias, double cap)
+    : weight_(register_parameter("weight", blank({vocabulary, d_model}))), cap_(cap) {
   add_bias(bias);
 }
 
-PlainHead::PlainHead(const std::shared_ptr<Embedding>& tied, bool bias)
-    : weight_(tied->tables.at(0)) {
+PlainHead::PlainHead(const std::shared_ptr<Embedding>& tied, bool bias, double cap)
+    : weight_(tied->tables.at(0)), cap_(cap) {
   add_bias(bias);
 }
 
@@ -257,42 +252,22 @@ std::vector<torch::Tensor> PlainHead::weights() {
 std::unique_ptr<HeadBlock> PlainHead::block(
     const torch::Tensor& f, const Targets& targets, bool gradient) {
   const torch::NoGradGuard no_grad;
+  if (cap_ > 0) return std::make_unique<CappedBlock>(weight_, cap_, f, targets.there, gradient);
   return std::make_unique<PlainBlock>(weight_, bias_, f, targets.there, gradient);
 }
 
 torch::Tensor PlainHead::log_probs(const torch::Tensor& f, torch::Tensor* log_z) {
   const torch::NoGradGuard no_grad;
-  const auto scores = scores_of(f, weight_, bias_);
+  const auto scores = scores_of(f, weight_, bias_, cap_);
   const auto normaliser = scores.logsumexp(1);
   if (log_z != nullptr) *log_z = normaliser;
   return scores - normaliser.unsqueeze(1);
 }
 
 std::int64_t PlainHead::bytes_per_row() const {
-  return weight_.size(0) * static_cast<std::int64_t>(elementSize(accumulation_type(weight_)));
+  const auto bytes = static_cast<std::int64_t>(elementSize(accumulation_type(weight_)));
+  return weight_.size(0) * bytes * (cap_ > 0 ? 3 : 1);
 }
-
-CappedHead::CappedHead(std::int64_t vocabulary, std::int64_t d_model, double cap)
-    : PlainHead(vocabulary, d_model), cap_(cap) {}
-
-CappedHead::CappedHead(const std::shared_ptr<Embedding>& tied, double cap)
-    : PlainHead(tied), cap_(cap) {}
-
-std::unique_ptr<HeadBlock> CappedHead::block(
-    const torch::Tensor& f, const Targets& targets, bool gradient) {
-  const torch::NoGradGuard no_grad;
-  return std::make_unique<CappedBlock>(weights()[0], cap_, f, targets.there, gradient);
-}
-
-torch::Tensor CappedHead::log_probs(const torch::Tensor& f, torch::Tensor* log_z) {
-  const torch::NoGradGuard no_grad;
-  const auto scores = scores_of(f, weights()[0], cap_);
-  const auto normaliser = scores.logsumexp(1);
-  if (log_z != nullptr) *log_z = normaliser;
-  return scores - normaliser.unsqueeze(1);
-}
-
-std::int64_t CappedHead::bytes_per_row() const { return 3 * PlainHead::bytes_per_row(); }
 
 AdaptiveHead::AdaptiveHead(Bands bands, const std::shared_ptr<Embedding>& tied,
     bool tied_projections, double adaptive_softmax_dropout, bool bias)

@@ -33,8 +33,8 @@ std::vector<HeadCase> cases(torch::ScalarType type) {
   auto table = std::make_shared<nn::Embedding>(plain);
   all.push_back({"plain", nullptr, std::make_shared<nn::PlainHead>(kHeadWords, kHeadWidth), plain});
   all.push_back({"plain, tied", table, std::make_shared<nn::PlainHead>(table), plain});
-  all.push_back({"capped", nullptr, std::make_shared<nn::CappedHead>(kHeadWords, kHeadWidth, 1.5),
-      plain, 1.5});
+  all.push_back({"capped", nullptr,
+      std::make_shared<nn::PlainHead>(kHeadWords, kHeadWidth, false, 1.5), plain, 1.5});
   all.push_back({"plain, biased", nullptr,
       std::make_shared<nn::PlainHead>(kHeadWords, kHeadWidth, true), plain, 0, true});
   for (const auto& bands : {one, two, narrow, projected}) {
