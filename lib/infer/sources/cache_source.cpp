@@ -121,9 +121,6 @@ class CacheKind : public SourceKind {
 
 }  // namespace
 
-const SourceKind& cache_kind() {
-  static const CacheKind kind;
-  return kind;
-}
+const SourceKind& cache_kind() { return only<CacheKind>(); }
 
 }  // namespace infer

@@ -281,9 +281,6 @@ class ContextKind : public SourceKind {
 
 }  // namespace
 
-const SourceKind& context_kind() {
-  static const ContextKind kind;
-  return kind;
-}
+const SourceKind& context_kind() { return only<ContextKind>(); }
 
 }  // namespace infer

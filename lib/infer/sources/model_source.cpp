@@ -277,9 +277,6 @@ class ModelKind : public SourceKind {
 
 }  // namespace
 
-const SourceKind& model_kind() {
-  static const ModelKind kind;
-  return kind;
-}
+const SourceKind& model_kind() { return only<ModelKind>(); }
 
 }  // namespace infer

@@ -250,9 +250,6 @@ class NgramKind : public SourceKind {
 
 }  // namespace
 
-const SourceKind& ngram_kind() {
-  static const NgramKind kind;
-  return kind;
-}
+const SourceKind& ngram_kind() { return only<NgramKind>(); }
 
 }  // namespace infer

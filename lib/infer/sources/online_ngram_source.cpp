@@ -292,9 +292,6 @@ class OnlineNgramKind : public SourceKind {
 
 }  // namespace
 
-const SourceKind& online_ngram_kind() {
-  static const OnlineNgramKind kind;
-  return kind;
-}
+const SourceKind& online_ngram_kind() { return only<OnlineNgramKind>(); }
 
 }  // namespace infer

@@ -19,4 +19,10 @@ namespace infer {
 INFER_SOURCE_KINDS(INFER_DECLARE_KIND)
 #undef INFER_DECLARE_KIND
 
+/// Returns the only object of a kind.
+template <class Kind> const SourceKind& only() {
+  static const Kind kind;
+  return kind;
+}
+
 }  // namespace infer

@@ -391,9 +391,6 @@ class StoreKind : public SourceKind {
 
 }  // namespace
 
-const SourceKind& store_kind() {
-  static const StoreKind kind;
-  return kind;
-}
+const SourceKind& store_kind() { return only<StoreKind>(); }
 
 }  // namespace infer

@@ -202,9 +202,6 @@ class UnigramKind : public SourceKind {
 
 }  // namespace
 
-const SourceKind& unigram_kind() {
-  static const UnigramKind kind;
-  return kind;
-}
+const SourceKind& unigram_kind() { return only<UnigramKind>(); }
 
 }  // namespace infer
