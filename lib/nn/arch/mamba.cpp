@@ -3,11 +3,11 @@
 //
 //   x, z = c_in(input);  x = swish(convolution(x));  low, B, C = c_select(x)
 //   dt = softplus(dt_up(low)), for each channel;  A = -exp(a_log), (width, n)
-//   h_t = exp(dt_t A) h_{t-1} + dt_t x_t B_t,  y_t = h_t C_t + skip x_t      (gla_scan)
+//   h_t = exp(dt_t A) h_{t-1} + dt_t x_t B_t,  y_t = h_t C_t + skip x_t      (selective_scan)
 //   output = c_proj(y swish(z))
 
 #include "nn/arch/gla.h"
-#include "nn/ops/gla_scan.h"
+#include "nn/ops/selective_scan.h"
 
 namespace nn {
 namespace {
@@ -19,6 +19,7 @@ class MambaMixer : public Mixer, public OwnFirstValues {
   explicit MambaMixer(const ModelOptions& options)
       : Mixer(options.shape), n_(options.mixers.state), width_(options.mamba2.width(d_)),
         rank_((d_ + 15) / 16) {
+    heads_ = width_, d_state_ = {n_, 1};  // each channel has a state
     c_in_ = add_matrix("c_in", d_, 2 * width_, false);
     convolution_ = register_module("convolution",
         std::make_shared<ShortConvolution>(width_, options.gla.convolution, 1, false, true));
@@ -42,15 +43,12 @@ class MambaMixer : public Mixer, public OwnFirstValues {
     const auto parts = c_in_->forward(input).split(width_, 2);
     const auto x = call.convolved(parts[0], *convolution_, name);
     const auto chosen = c_select_->forward(x).split_with_sizes({rank_, n_, n_}, 2);
-    auto dt = torch::softplus(dt_up_->forward(chosen[0])).unsqueeze(3);
-    if (call.real.defined()) dt = dt * call.real.unsqueeze(3);
-    auto before = call.carried(name + ".state");
-    if (!before.defined())
-      before = torch::zeros({x.size(0), width_, n_, 1}, x.options().requires_grad(false));
-    const auto out = gla_scan({chosen[2].unsqueeze(2), chosen[1].unsqueeze(2),
-        -dt * a_log_.exp().view({width_, n_}), dt * x.unsqueeze(3), before});
-    call.carry(name + ".state", out.state);
-    const auto y = (out.o.squeeze(3) + x * skip_).to(input.scalar_type());
+    auto dt = torch::softplus(dt_up_->forward(chosen[0]));
+    if (call.real.defined()) dt = dt * call.real;
+    const auto out = selective_scan(x, dt, -a_log_.exp().view({width_, n_}), chosen[1], chosen[2],
+        first_state(x, call, name).squeeze(3));
+    call.carry(name + ".state", out.state.unsqueeze(3));
+    const auto y = (out.y + x * skip_).to(input.scalar_type());
     return c_proj_->forward(y * torch::silu(parts[1]));
   }
 
