@@ -92,6 +92,10 @@ tables() {
   tables table.tsv trained.tsv frequency.tsv
   [ "$(wc -l <"$BATS_TEST_TMPDIR/out/trained.tsv")" -eq 21 ]
   [ "$(wc -l <"$BATS_TEST_TMPDIR/out/table.tsv")" -eq 17 ]
+  runs memories archs='transformer hybrid' seeds='1 2' ci.grid='--layers 1 --d-model 16 --heads 2 --segment 32 --batch 2 --steps 2' architectures
+  tables architectures.tsv
+  [ "$(grep -c '±' "$BATS_TEST_TMPDIR/out/architectures.tsv")" -eq 2 ]
+  recorded transformer-none hybrid-local hybrid-store
 }
 
 @test "long-range-memory" {
