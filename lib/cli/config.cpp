@@ -65,7 +65,7 @@ std::string format_field(const Field& field, bool given) {
     if (!is_text(field) && value == "-0") value = "-0.0";  // the integer has no sign
   }
   std::string help = field.help;
-  std::replace(help.begin(), help.end(), '\n', ' ');
+  std::ranges::replace(help, '\n', ' ');
   if (!field.choices.empty()) help += fmt::format(" ({})", fmt::join(field.choices, "|"));
   if (const auto range = field.range(); !range.empty()) help += fmt::format(" ({})", range);
   return fmt::format("# {}\n{}{} = ", help, given ? "" : "#", field.name) +
@@ -79,7 +79,7 @@ std::string quoted_piece(std::string_view piece) {
 }
 
 std::string with_hyphens(std::string name) {
-  std::replace(name.begin(), name.end(), '_', '-');
+  std::ranges::replace(name, '_', '-');
   return name;
 }
 
@@ -111,7 +111,7 @@ class Setter {
   void set(
       const std::string& table, std::string key, const std::string& where, const Values& values) {
     const Field* const field = find(key);
-    std::replace(key.begin(), key.end(), '-', '_');
+    std::ranges::replace(key, '-', '_');
     if (field == nullptr) {
       std::vector<std::string> keys;
       for (const auto& known : fields_.all())
@@ -132,10 +132,10 @@ class Setter {
 
  private:
   const Field* find(std::string key) const {
-    std::replace(key.begin(), key.end(), '-', '_');
+    std::ranges::replace(key, '-', '_');
     const auto& all = fields_.all();
-    const auto field = std::find_if(
-        all.begin(), all.end(), [&](const Field& f) { return !f.positional && f.key() == key; });
+    const auto field =
+        std::ranges::find_if(all, [&](const Field& f) { return !f.positional && f.key() == key; });
     return field == all.end() ? nullptr : &*field;
   }
 
@@ -190,8 +190,7 @@ std::vector<Entry> entries_of(const toml::table& table) {
   std::vector<Entry> entries;
   for (const auto& [key, value] : table)
     entries.push_back({std::string(key.str()), key.source().begin, &value});
-  std::sort(
-      entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.at < b.at; });
+  std::ranges::sort(entries, {}, &Entry::at);
   return entries;
 }
 
@@ -214,7 +213,7 @@ void set_all(const toml::table& entries, const std::string& table, const std::st
 }
 
 void read_toml(std::string_view text, const std::string& origin, Setter& setter) {
-  if (std::count(text.begin(), text.end(), '.') > kMostDots)
+  if (std::ranges::count(text, '.') > kMostDots)
     core::bad_config(
         "{}: a key has more than {} dots; give the options of one command", origin, kMostDots);
   const toml::parse_result parsed = toml::parse(text);
@@ -236,8 +235,7 @@ std::string format_config(const core::FieldList& fields, const std::set<std::str
   for (const auto& field : fields.all()) {
     if (field.positional) continue;
     const std::string name = table_of(field);
-    auto table = std::find_if(
-        tables.begin(), tables.end(), [&](const auto& one) { return one.first == name; });
+    auto table = std::ranges::find_if(tables, [&](const auto& one) { return one.first == name; });
     if (table == tables.end()) table = tables.insert(table, {name, fmt::format("[{}]\n", name)});
     else if (!table->second.empty()) table->second += "\n";
     table->second += format_field(field, given == nullptr || given->count(field.name) > 0);

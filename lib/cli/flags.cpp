@@ -49,8 +49,7 @@ std::string unexpected(const CLI::App& app) {
       for (const auto& name : option->get_lnames()) flags.push_back("--" + name);
     }
     const std::string flag = word.substr(0, word.find('='));
-    if (std::find(flags.begin(), flags.end(), flag) != flags.end())
-      return flag + ": must follow the command";
+    if (std::ranges::find(flags, flag) != flags.end()) return flag + ": must follow the command";
     const std::string hint = hint_for_other_name(flag, flags, takes_files);
     return fmt::format(
         "{}: no such option{}", flag, hint.empty() ? core::did_you_mean(flag, flags) : hint);
@@ -97,7 +96,7 @@ std::string group_of(const CLI::Option& option) {
 }
 
 std::string word_for(std::string heading) {
-  std::transform(heading.begin(), heading.end(), heading.begin(),
+  std::ranges::transform(heading, heading.begin(),
       [](unsigned char c) { return c == ' ' ? '-' : static_cast<char>(std::tolower(c)); });
   return heading;
 }
@@ -142,8 +141,7 @@ std::vector<std::string> headings_of(const CLI::App& app) {
   for (const auto* option : app.get_options()) {
     const auto heading = group_of(*option);
     if (is_positional(*option) || heading == kSharedGroup) continue;
-    if (std::find(headings.begin(), headings.end(), heading) == headings.end())
-      headings.push_back(heading);
+    if (std::ranges::find(headings, heading) == headings.end()) headings.push_back(heading);
   }
   headings.emplace_back(kSharedGroup);
   return headings;
@@ -304,11 +302,11 @@ std::string parse_message(const CLI::App& app, const CLI::ParseError& error) {
 std::string hint_for_other_name(
     const std::string& flag, const std::vector<std::string>& flags, bool takes_files) {
   std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
-  std::replace(name.begin(), name.end(), '_', '-');
-  std::transform(name.begin(), name.end(), name.begin(),
-      [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
+  std::ranges::replace(name, '_', '-');
+  std::ranges::transform(
+      name, name.begin(), [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
   const auto has = [&](const std::string& one) {
-    return std::find(flags.begin(), flags.end(), one) != flags.end();
+    return std::ranges::find(flags, one) != flags.end();
   };
   if (has("--" + name)) return fmt::format("; did you mean --{}?", name);
   // A name may be the beginning of an option's and another program's name as well.

@@ -233,7 +233,7 @@ int parse(CLI::App& app, int argc, char** argv, const Offer& offer, const Contex
   return guarded(context, [&] {
     std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
     const std::string what = take_help(arguments);
-    std::reverse(arguments.begin(), arguments.end());  // CLI11's order for a vector
+    std::ranges::reverse(arguments);  // CLI11's order for a vector
     try {
       app.parse(arguments);
     } catch (const CLI::CallForHelp&) {
@@ -370,8 +370,7 @@ void protect_inputs(const core::FieldList& fields, const Program& program,
   if (!config.empty()) core::protect_input(config);
   for (const auto& name : program.inputs) {
     const auto& all = fields.all();
-    const auto field =
-        std::find_if(all.begin(), all.end(), [&](const auto& f) { return f.name == name; });
+    const auto field = std::ranges::find_if(all, [&](const auto& f) { return f.name == name; });
     if (field == all.end()) core::bug("--{} is not an option", name);
     for (const auto& path : core::to_strings(*field)) protect_all_of(path);
   }

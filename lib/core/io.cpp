@@ -97,7 +97,7 @@ std::unique_ptr<ByteSource> open_source(const std::string& path, const std::stri
 }
 
 std::vector<std::string> input_paths(const std::vector<std::string>& files) {
-  if (std::count(files.begin(), files.end(), "-") > 1)
+  if (std::ranges::count(files, "-") > 1)
     bad_usage("two inputs are -, but stdin can be read only once");
   return files.empty() ? std::vector<std::string>{"-"} : files;
 }

@@ -183,7 +183,7 @@ MendedJson mend_json(std::string_view line, bool infinite) { return Mender(line,
 bool has_surrogate(const MendedJson& mended, std::string_view key) {
   if (mended.surrogates.empty()) return false;
   const auto place = member_place(mended.text, key);
-  return place && std::any_of(mended.surrogates.begin(), mended.surrogates.end(),
+  return place && std::ranges::any_of(mended.surrogates,
                       [&](auto at) { return at >= place->begin && at < place->end; });
 }
 

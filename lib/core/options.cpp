@@ -37,8 +37,7 @@ template <class T> T value_of(const Field& field, const std::string& text) {
   if constexpr (is_number<T>) {
     if (const auto* word = field.word(text)) return static_cast<T>(word->held);
     // Other words are refused with the accepted ones; 1e and -x are refused as numbers.
-    const bool letters =
-        std::all_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+    const bool letters = std::ranges::all_of(text, [](char c) { return c >= 'a' && c <= 'z'; });
     if (!field.words.empty() && field.bounds.any() && !text.empty() && letters) refuse(field, text);
   }
   parse_into(field, text, value);
@@ -64,7 +63,7 @@ template <class T> std::string print_for(const Field& field, const T& value) {
 // Returns the text in the letters of choices: lower case, with hyphens, and without the
 // abbreviations that other programs have for some.
 std::string as_choice(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) {
     return static_cast<char>(c == '_' || c == ' ' ? '-' : std::tolower(c));
   });
   constexpr std::array<std::array<std::string_view, 2>, 10> kShort = {
@@ -89,7 +88,7 @@ template <class T> void expect_within(const Field& field, const T& value) {
 // Returns a name without leading dashes and with '-' between its words.
 std::string words_of(std::string_view name) {
   std::string words(name.substr(std::min(name.find_first_not_of('-'), name.size())));
-  std::replace(words.begin(), words.end(), '_', '-');
+  std::ranges::replace(words, '_', '-');
   return words;
 }
 
@@ -138,14 +137,13 @@ std::string Field::range() const {
 }
 
 const NamedNumber* Field::word(std::string_view text) const {
-  const auto found = std::find_if(
-      words.begin(), words.end(), [&](const NamedNumber& one) { return one.text == text; });
+  const auto found = std::ranges::find(words, text, &NamedNumber::text);
   return found == words.end() ? nullptr : &*found;
 }
 
 const NamedNumber* Field::word_for(double number) const {
-  const auto found = std::find_if(words.begin(), words.end(),
-      [&](const NamedNumber& one) { return static_cast<double>(one.held) == number; });
+  const auto found = std::ranges::find_if(
+      words, [&](const NamedNumber& one) { return static_cast<double>(one.held) == number; });
   return found == words.end() ? nullptr : &*found;
 }
 
@@ -156,7 +154,7 @@ bool Field::is_list() const {
 
 std::string Field::key() const {
   std::string key = name;
-  std::replace(key.begin(), key.end(), '-', '_');
+  std::ranges::replace(key, '-', '_');
   return key;
 }
 
@@ -177,8 +175,7 @@ void assign(const Field& field, const std::vector<std::string>& values) {
       to_strings(field) == values)
     return;
   for (const auto& value : values) {
-    if (!field.choices.empty() &&
-        std::find(field.choices.begin(), field.choices.end(), value) == field.choices.end())
+    if (!field.choices.empty() && std::ranges::find(field.choices, value) == field.choices.end())
       bad_usage("{}: '{}' is not one of {}{}", flag, value, fmt::join(field.choices, ", "),
           did_you_mean(as_choice(value), field.choices));
   }
@@ -279,8 +276,7 @@ void fields_from_json(
     const std::string& key = item.key();
     const Json& value = item.value();
     const auto& all = fields.all();
-    const auto field =
-        std::find_if(all.begin(), all.end(), [&](const Field& f) { return f.key() == key; });
+    const auto field = std::ranges::find(all, key, &Field::key);
     if (field == all.end()) {
       if (allow_unknown) continue;
       std::vector<std::string> keys;

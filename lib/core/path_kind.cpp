@@ -59,7 +59,7 @@ std::vector<std::string> names_in(const std::string& folder) {
     names.push_back(at->path().filename().string());
     if (names.size() == kMostEntries) break;
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 
@@ -69,7 +69,7 @@ bool looks_like_hub_id(const std::string& path) {
   if (slash == 0 || slash == path.npos || path.find('/', slash + 1) != path.npos) return false;
   const auto is_name = [](std::string_view name) {
     return !name.empty() && std::isalnum(static_cast<unsigned char>(name[0])) &&
-           std::all_of(name.begin(), name.end(),
+           std::ranges::all_of(name,
                [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; });
   };
   const auto name = std::string_view(path).substr(slash + 1);
@@ -137,26 +137,22 @@ PathKind file_kind(const std::string& path, const std::string& name) {
 
 PathKind folder_kind(const std::string& path, const std::string& name) {
   const auto names = names_in(path);
-  const auto has = [&](std::string_view file) {
-    return std::binary_search(names.begin(), names.end(), file);
-  };
+  const auto has = [&](std::string_view file) { return std::ranges::binary_search(names, file); };
   const auto has_any = [&](std::initializer_list<std::string_view> files) {
-    return std::any_of(files.begin(), files.end(), has);
+    return std::ranges::any_of(files, has);
   };
   // The trainer of an adapter may leave its model's config.json there.
-  if (has("adapter_config.json") && !std::any_of(kWeightNames.begin(), kWeightNames.end(), has))
+  if (has("adapter_config.json") && !std::ranges::any_of(kWeightNames, has))
     return PathKind::adapter;
   if (has("config.json")) return PathKind::model;
   if (has("snapshots") && has_any({"refs", "blobs"})) return PathKind::hub_model;
   if (name.starts_with("models--")) return PathKind::hub_model;
   if (has("store.json")) return PathKind::datastore;
   if (has("ngrams.json")) return PathKind::ngrams;
-  if (std::any_of(kCheckpointNames.begin(), kCheckpointNames.end(), has))
-    return PathKind::checkpoints;
+  if (std::ranges::any_of(kCheckpointNames, has)) return PathKind::checkpoints;
   if (has_any({"tokenizer.json", "tokenizer.model", "vocab.json"}))
     return PathKind::tokenizer_folder;
-  if (std::any_of(
-          names.begin(), names.end(), [](const auto& one) { return one.starts_with("models--"); }))
+  if (std::ranges::any_of(names, [](const auto& one) { return one.starts_with("models--"); }))
     return PathKind::hub_cache;
   return names.empty() ? PathKind::empty_folder : PathKind::folder;
 }

@@ -137,7 +137,7 @@ std::string utf8_fault(std::string_view text) {
 bool begins_as_text(std::string_view start) {
   const std::string_view text = without_byte_order_mark(start);
   return !text.empty() && utf8_length(text) + unfinished_bytes(text) == text.size() &&
-         std::none_of(text.begin(), text.end(), [](unsigned char c) {
+         std::ranges::none_of(text, [](unsigned char c) {
            return c == 0x7F || (c < ' ' && c != '\n' && c != '\r' && c != '\t' && c != '\f');
          });
 }

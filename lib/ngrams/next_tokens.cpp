@@ -61,8 +61,8 @@ void NextTokens::count(const Match& match) {
 
 const std::vector<TokenCount>& NextTokens::of(const Match& match) {
   // The first ranks identify a match.
-  const auto first = std::find_if(
-      match.ranks.begin(), match.ranks.end(), [](const Ranks& ranks) { return !ranks.empty(); });
+  const auto first =
+      std::ranges::find_if(match.ranks, [](const Ranks& ranks) { return !ranks.empty(); });
   if (first == match.ranks.end()) {
     counts_.clear();
     return counts_;

@@ -19,7 +19,7 @@ bool share_text(const Manifest& a, const Manifest& b) {
   for (const auto& shard : a.shards)
     if (shard.tokens > 0) texts.insert(shard.data);
   const auto in_a = [&](const auto& one) { return one.tokens > 0 && texts.contains(one.data); };
-  return in_a(b) || std::any_of(b.shards.begin(), b.shards.end(), in_a);
+  return in_a(b) || std::ranges::any_of(b.shards, in_a);
 }
 
 }  // namespace
@@ -28,7 +28,7 @@ Folder::Folder(const std::string& path)
     : name_(path), manifest_(read_manifest(path)), tokenizer_(read_tokenizer(path, manifest_)),
       documents_(path + "/" + kDocumentsName, "<u8", manifest_.documents),
       ends_(documents_.values<std::uint64_t>()) {
-  if (!std::is_sorted(ends_.begin(), ends_.end()) || ends_.back() != manifest_.tokens)
+  if (!std::ranges::is_sorted(ends_) || ends_.back() != manifest_.tokens)
     core::bad_data("{}: damaged: not the ends of documents", documents_.name());
   if (const auto& hash = manifest_.names_hash; !hash.empty())
     names_ = shard::read_names(path + "/" + kNamesName, manifest_.documents, hash);
@@ -177,7 +177,7 @@ std::vector<std::uint32_t> Index::around(
     if (token == part.mark()) break;
     tokens.push_back(token);
   }
-  std::reverse(tokens.begin(), tokens.end());
+  std::ranges::reverse(tokens);
   for (std::int64_t ahead = std::max<std::int64_t>(from, 0); ahead < to; ++ahead) {
     const auto token = part.token(at + static_cast<std::uint64_t>(ahead));
     if (token == part.mark()) break;

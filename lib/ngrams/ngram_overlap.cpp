@@ -150,7 +150,7 @@ OverlapReport overlap(const std::shared_ptr<const Index>& index, const shard::Da
   OverlapReport report;
   report.all = {{"documents", ends.size()}, {"with_spans", all.documents}};
   add(report.all, all);
-  for (auto& of : rows) std::move(of.begin(), of.end(), std::back_inserter(report.rows));
+  for (auto& of : rows) std::ranges::move(of, std::back_inserter(report.rows));
   return report;
 }
 

@@ -20,8 +20,7 @@ constexpr std::uint64_t kVersion = 1;
 constexpr std::uint64_t kMostTokens = std::uint64_t{1} << 48;
 
 bool is_digits(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 void expect_parts(const Manifest& m, const std::string& origin, bool complete) {

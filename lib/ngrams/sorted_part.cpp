@@ -81,7 +81,7 @@ SortedPart::SortedPart(
       text_(text_file_.bytes().data()), text_size_(facts.elements()),
       suffixes_(suffixes_file_.values<std::uint32_t>()),
       firsts_(firsts_file_.values<std::uint32_t>()) {
-  if (!std::is_sorted(firsts_.begin(), firsts_.end()) || firsts_.front() != 0 ||
+  if (!std::ranges::is_sorted(firsts_) || firsts_.front() != 0 ||
       firsts_.back() != suffixes_.size())
     core::bad_data(
         "{}: damaged: not the counts of {} suffixes", firsts_file_.name(), suffixes_.size());
@@ -95,7 +95,7 @@ Ranks SortedPart::first(std::uint32_t token) const {
 Ranks SortedPart::find(std::span<const std::uint32_t> tokens) const {
   if (tokens.empty()) return all();
   const Ranks ranks = first(tokens[0]);
-  if (tokens.size() == 1 || *std::max_element(tokens.begin(), tokens.end()) >= mark_)
+  if (tokens.size() == 1 || *std::ranges::max_element(tokens) >= mark_)
     return tokens.size() == 1 ? ranks : Ranks{};
   // Negative: the suffix sorts before those with this prefix; 0: it has the prefix; positive:
   // after.

@@ -46,7 +46,7 @@ Means means_of(const AnnotatedText& text) {
 
 std::int64_t main_source(const AnnotatedToken& token) {
   if (token.shares.empty()) return -1;
-  return std::max_element(token.shares.begin(), token.shares.end()) - token.shares.begin();
+  return std::ranges::max_element(token.shares) - token.shares.begin();
 }
 
 void add_sample(AnnotatedText& text, std::string_view line, const std::string& origin) {

@@ -123,7 +123,7 @@ PassageCuts::PassageCuts(std::span<const std::uint64_t> ends, std::uint64_t leng
 }
 
 PassageCuts::Place PassageCuts::place(std::uint64_t number) const {
-  const auto after = std::upper_bound(first_.begin(), first_.end(), number);
+  const auto after = std::ranges::upper_bound(first_, number);
   const auto document = static_cast<std::uint64_t>(after - first_.begin()) - 1;
   const std::uint64_t begin = begin_of(document) + (number - first_[document]) * length_,
                       end = ends_[document];
@@ -184,7 +184,7 @@ void PassageIndex::read_text() {
   ends_ = reader_->array<std::uint64_t>("documents");
   hashes_ = reader_->array<std::uint64_t>("hashes", ends_.size());
   if (ends_.size() > std::uint64_t{1} << 31) damaged("too many documents");
-  if (ends_.empty() || !std::is_sorted(ends_.begin(), ends_.end()) || ends_.back() != n_tokens_)
+  if (ends_.empty() || !std::ranges::is_sorted(ends_) || ends_.back() != n_tokens_)
     damaged("not the ends of documents");
   by_hash_.resize(ends_.size());
   std::iota(by_hash_.begin(), by_hash_.end(), 0U);
@@ -199,7 +199,7 @@ void PassageIndex::read_terms() {
   term_order_ = reader_->array<std::uint32_t>("term_order", idf_.size());
   term_ends_ = reader_->array<std::uint64_t>("term_ends", idf_.size());
   term_bytes_ = reader_->array<char>("term_bytes");
-  if (!std::is_sorted(term_ends_.begin(), term_ends_.end()) ||
+  if (!std::ranges::is_sorted(term_ends_) ||
       (term_ends_.empty() ? 0 : term_ends_.back()) != term_bytes_.size())
     damaged("not the ends of terms");
   for (const auto number : term_order_)
@@ -224,7 +224,7 @@ void PassageIndex::read_blocks() {
     block.units = reader_->array<std::uint16_t>("units." + number);
     block.impacts = reader_->array<float>("impacts." + number, block.units.size());
     block.rows = reader_->array<float>("rows." + number, block.tiles * block.tile_floats);
-    if (!std::is_sorted(block.begin.begin(), block.begin.end()) || block.begin.front() != 0 ||
+    if (!std::ranges::is_sorted(block.begin) || block.begin.front() != 0 ||
         block.begin.back() != block.units.size())
       damaged("not the starts of postings");
     if (!std::ranges::all_of(block.units, [&](std::uint16_t unit) { return unit < units; }))

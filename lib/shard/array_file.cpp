@@ -97,7 +97,7 @@ void each_piece(
 std::string_view name_of(ArrayFormat format) { return kFormats[static_cast<std::size_t>(format)]; }
 
 ArrayFormat array_format_of(std::string_view name) {
-  const auto found = std::find(kFormats.begin(), kFormats.end(), name);
+  const auto found = std::ranges::find(kFormats, name);
   if (found == kFormats.end())
     core::bad_usage("--format: takes {}, not '{}'", fmt::join(kFormats, ", "), name);
   return static_cast<ArrayFormat>(found - kFormats.begin());

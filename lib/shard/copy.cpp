@@ -245,8 +245,8 @@ core::OrderedJson describe(const std::string& path, const Dataset& data) {
   report["elements"] = data.size();
   report["documents"] = data.documents().size();
   if (const auto& names = data.documents().names; !names.empty())
-    report["named"] = std::count_if(
-        names.begin(), names.end(), [](const std::string& name) { return !name.empty(); });
+    report["named"] =
+        std::ranges::count_if(names, [](const std::string& name) { return !name.empty(); });
   report["bytes"] = sum(data.documents().bytes);
   report["words"] = sum(data.documents().words);
   if (header.marked) {

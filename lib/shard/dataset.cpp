@@ -60,8 +60,8 @@ void refuse_mixed(const std::vector<File>& files) {
     const auto part = take_part(entries);
     return std::pair(part ? part->count : 0, entries);
   };
-  const auto part = std::find_if(
-      files.begin(), files.end(), [&](const File& file) { return whole_of(file).first > 0; });
+  const auto part =
+      std::ranges::find_if(files, [&](const File& file) { return whole_of(file).first > 0; });
   if (part == files.end()) return;
   for (const auto& file : files)
     if (whole_of(file) != whole_of(*part))
@@ -98,8 +98,7 @@ Dataset::Dataset(const std::vector<std::string>& paths) {
     auto entries = file.trailer().provenance;
     if (of_parts_) take_part(entries);
     for (const auto& entry : entries)
-      if (std::find(provenance_.begin(), provenance_.end(), entry) == provenance_.end())
-        provenance_.push_back(entry);
+      if (std::ranges::find(provenance_, entry) == provenance_.end()) provenance_.push_back(entry);
   }
   fingerprint_ = shard::fingerprint(header(), content);
 }

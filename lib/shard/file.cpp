@@ -29,7 +29,7 @@ class Cache {
     if (!entries_.emplace(number, Entry{frame, ++clock_}).second) return;
     bytes_ += frame->size();
     while (bytes_ > most_bytes_ && entries_.size() > 1) {
-      const auto oldest = std::min_element(entries_.begin(), entries_.end(),
+      const auto oldest = std::ranges::min_element(entries_,
           [](const auto& a, const auto& b) { return a.second.last_used < b.second.last_used; });
       bytes_ -= oldest->second.frame->size();
       entries_.erase(oldest);
@@ -147,8 +147,7 @@ struct File::Impl {
       core::bad_data("{}: elements {} to {} are out of range; it has {}", name, offset,
           offset + n_elements, trailer.elements);
     std::uint64_t at = offset * element_bytes;  // offset in the raw bytes
-    auto next = std::upper_bound(starts.begin(), starts.end(), at,
-        [](std::uint64_t x, const Start& start) { return x < start.raw; });
+    const auto next = std::ranges::upper_bound(starts, at, {}, &Start::raw);
     // The last frame that starts at or before `at`; the trailer, of size 0, comes last of equals
     // only at the very end, where nothing is left to read.
     for (auto i = static_cast<std::size_t>(next - starts.begin()) - 1; !out.empty(); ++i) {

@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, 3> kUnits = {"segment", "document", "pair
 template <class Names>
 std::size_t index_of(
     const Names& names, const std::string& text, const char* what, const std::string& name) {
-  const auto found = std::find(names.begin(), names.end(), text);
+  const auto found = std::ranges::find(names, text);
   if (found == names.end())
     core::bad_data("{}: {} \"{}\" in the header is not known", name, what, text.substr(0, 40));
   return static_cast<std::size_t>(found - names.begin());
@@ -29,7 +29,7 @@ const char* contradiction(const Header& header) {
     return "dtype does not fit the vocabulary";
   if (order && header.dtype != Dtype::u32 && header.dtype != Dtype::u64)
     return "an order is u32 or u64";
-  if (order && std::find(kUnits.begin(), kUnits.end(), header.unit) == kUnits.end())
+  if (order && std::ranges::find(kUnits, header.unit) == kUnits.end())
     return "unit is none of segment, document, pair";
   if (order && (header.unit == "segment") != (header.unit_length > 0))
     return "unit_length belongs to an order of segments";
@@ -113,7 +113,7 @@ core::OrderedJson provenance_entry(
 }
 
 void expect_kind(const Header& header, const std::vector<Kind>& kinds, const std::string& name) {
-  if (std::find(kinds.begin(), kinds.end(), header.kind) != kinds.end()) return;
+  if (std::ranges::find(kinds, header.kind) != kinds.end()) return;
   std::string wanted;
   for (const Kind kind : kinds) wanted.append(wanted.empty() ? "" : " or ").append(name_of(kind));
   const auto described = [](const std::string& kind) {

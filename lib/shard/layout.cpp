@@ -226,8 +226,7 @@ std::vector<FrameSize> decode_seek_table(
           get<std::uint32_t>(table, kFrameHeadBytes + 8 * i + 4)};
   }
   const auto expected = encode_seek_table(frames);
-  if (!std::equal(expected.begin(), expected.end(), table.begin(), table.end()))
-    damaged(name, offset, "the seek table");
+  if (!std::ranges::equal(expected, table)) damaged(name, offset, "the seek table");
   return frames;
 }
 

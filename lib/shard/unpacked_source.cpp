@@ -111,8 +111,7 @@ class MemberUnpacker : public UnpackedSource::Unpacker {
 
   Step step(std::span<const std::byte> in, std::span<std::byte> out) final {
     if (within_frame_) return unpack(in, out);
-    const auto padding =
-        std::find_if(in.begin(), in.end(), [](auto b) { return b != std::byte{}; });
+    const auto padding = std::ranges::find_if(in, [](auto b) { return b != std::byte{}; });
     if (ended_ && padding != in.begin()) {
       padded_ = true;
       return {static_cast<std::size_t>(padding - in.begin()), 0};
@@ -267,7 +266,7 @@ bool ends_in_magic(std::string_view all, std::string_view name) {
   constexpr std::array kPacked = {Packed{".gz", kGzipMagic}, Packed{".bz2", "BZh"},
       Packed{".xz", kXzMagic}, Packed{".zst", "\x28\xB5\x2F\xFD"}};
   constexpr std::size_t kBzip2 = 10;
-  return !all.empty() && std::any_of(kPacked.begin(), kPacked.end(), [&](const Packed& packed) {
+  return !all.empty() && std::ranges::any_of(kPacked, [&](const Packed& packed) {
     const bool begun = packed.magic.starts_with(all) ||
                        (packed.end == ".bz2" && all.size() < kBzip2 && all.starts_with("BZh"));
     return begun && name.ends_with(packed.end);

@@ -81,7 +81,7 @@ std::string difference(const Json& begun, const Json& now, const Plan& plan) {
       const Json was = before.value(key, Json()), is = windows.value(key, Json());
       if (was == is) continue;
       std::string name = key;
-      std::replace(name.begin(), name.end(), '_', '-');
+      std::ranges::replace(name, '_', '-');
       if (name == "unit") return "another kind of FILE than " + plan.data_name;
       if (name == "reach")
         return fmt::format("another layer memory ('{}'), now '{}'", text_of(was), text_of(is));
@@ -330,7 +330,7 @@ void Builder::add(std::span<const Half> keys, std::span<const std::int32_t> labe
   const std::size_t width = projection_.any() ? projection_.to() : plan_.width;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const auto key = keys.subspan(i * width, width);
-    if (!std::all_of(key.begin(), key.end(), finite))
+    if (!std::ranges::all_of(key, finite))
       core::bad_data(
           "{}: the key of row {} is not finite in float16", folder_, progress_.rows + added_ + i);
     if (labels[i] < 0 || static_cast<std::uint64_t>(labels[i]) >= plan_.vocabulary)

@@ -147,7 +147,7 @@ void Datastore::open_linked_keys() {
 
 std::int64_t Datastore::document_of(std::int64_t row) const {
   const auto first = documents();
-  return std::upper_bound(first.begin(), first.end(), row) - first.begin() - 1;
+  return std::ranges::upper_bound(first, row) - first.begin() - 1;
 }
 
 RowContext Datastore::context(std::int64_t row, std::int64_t most) const {
@@ -175,7 +175,7 @@ std::int64_t Datastore::after(std::int64_t row) const {
   expect_followable();
   const auto first = documents();
   const std::int64_t next = row + 1;
-  if (next >= size() || std::binary_search(first.begin(), first.end(), next)) return -1;
+  if (next >= size() || std::ranges::binary_search(first, next)) return -1;
   return next;
 }
 
@@ -197,7 +197,7 @@ void Datastore::score(std::span<const float> all, std::span<const std::int64_t> 
 }
 
 void Datastore::expect_finite(std::span<const float> queries) const {
-  if (!std::all_of(queries.begin(), queries.end(), [](float x) { return std::isfinite(x); }))
+  if (!std::ranges::all_of(queries, [](float x) { return std::isfinite(x); }))
     core::bad_data("{}: a query is not finite; the model's weights may be damaged", folder_);
 }
 
@@ -244,7 +244,7 @@ void Datastore::rescore(std::span<const float> queries, Hits& hits) const {
       }
       sorted[i] = {score, id};
     }
-    std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    std::ranges::sort(sorted, [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first > b.first : a.second < b.second;
     });
     for (std::size_t i = 0; i < k; ++i)

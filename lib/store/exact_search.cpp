@@ -26,7 +26,7 @@ void sort_hits(std::vector<Hit>& hits, std::vector<Hit>& spare) {
   constexpr int kBits = 11, kDigits = 3;
   constexpr std::size_t kValues = 1 << kBits;
   if (hits.size() < 256) {
-    std::sort(hits.begin(), hits.end(), std::greater<>());
+    std::ranges::sort(hits, std::greater<>());
     return;
   }
   const auto digit = [](Hit hit, int i) { return ~(hit >> (32 + i * kBits)) % kValues; };
@@ -241,8 +241,8 @@ void ExactSearch::search(std::span<const float> queries, std::int64_t k, std::in
   const auto kept = static_cast<std::size_t>(k);
   const std::size_t n = queries.size() / width_;
   if (rows_ == 0) {
-    std::fill(ids.begin(), ids.end(), -1);
-    std::fill(scores.begin(), scores.end(), kLowest);
+    std::ranges::fill(ids, -1);
+    std::ranges::fill(scores, kLowest);
     return;
   }
   const std::size_t workers = threads > 0 ? static_cast<std::size_t>(threads)

@@ -75,7 +75,7 @@ std::string short_text(const std::exception& error) {
   std::string text = error.what();
   if (const auto at = text.find("failed: "); at != std::string::npos) text = text.substr(at + 8);
   if (const auto at = text.rfind("Error: "); at != std::string::npos) text = text.substr(at + 7);
-  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::ranges::replace(text, '\n', ' ');
   return text;
 }
 

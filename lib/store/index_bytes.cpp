@@ -152,7 +152,7 @@ Header Parser::index(int depth) {
     if (name == "IxPT") return transformed(depth + 1);
     if (name == "IxRF") return refined(depth + 1);
   }
-  const bool printable = std::all_of(name.begin(), name.end(), [](char c) {
+  const bool printable = std::ranges::all_of(name, [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
   });
   core::bad_data(

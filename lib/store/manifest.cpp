@@ -27,12 +27,11 @@ constexpr double kLeastTempered = 1e-6, kMostTempered = 1e6;  // bounds of a cal
 
 // Returns true if a shard of a, with rows, is b or a shard of b.
 bool share_shard(const Source& a, const Source& b) {
-  return std::any_of(a.shards.begin(), a.shards.end(), [&](const SourceShard& of_a) {
+  return std::ranges::any_of(a.shards, [&](const SourceShard& of_a) {
     return of_a.rows > 0 &&
-           (of_a.data == b.data ||
-               std::any_of(b.shards.begin(), b.shards.end(), [&](const SourceShard& of_b) {
-                 return of_b.rows > 0 && of_b.data == of_a.data;
-               }));
+           (of_a.data == b.data || std::ranges::any_of(b.shards, [&](const SourceShard& of_b) {
+             return of_b.rows > 0 && of_b.data == of_a.data;
+           }));
   });
 }
 
@@ -40,7 +39,7 @@ namespace fs = std::filesystem;
 
 bool is_number(std::string_view text) {
   return !text.empty() && text[0] != '0' &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 void digest_member(const Members& m, shard::Chain& digest) {

@@ -40,7 +40,7 @@ Eigen symmetric_eigen(std::vector<double> matrix, std::size_t n) {
   int failed = 0;
   dsyev_("V", "L", &size, matrix.data(), &size, values.data(), work.data(), &work_size, &failed);
   if (failed != 0) core::bug("LAPACK's dsyev returned {}", failed);
-  std::reverse(values.begin(), values.end());
+  std::ranges::reverse(values);
   for (std::size_t i = 0; i < n / 2; ++i)
     std::swap_ranges(&matrix[i * n], &matrix[i * n] + n, &matrix[(n - 1 - i) * n]);
   return {std::move(values), std::move(matrix)};

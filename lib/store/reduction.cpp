@@ -59,8 +59,7 @@ void project(
     floats.resize(n * m.model_width);
     to_float(&keys[begin * m.model_width], floats);
     const auto projected = projection.apply(floats);
-    if (std::any_of(
-            projected.begin(), projected.end(), [](float x) { return std::abs(x) > kMostHalf; }))
+    if (std::ranges::any_of(projected, [](float x) { return std::abs(x) > kMostHalf; }))
       core::bad_data(
           "{}: projected keys are beyond the range of float16; rebuild the store with --key-scale "
           "{}",

@@ -94,7 +94,7 @@ void write_documents(
   std::vector<std::int64_t> first;
   std::int64_t shift = 0;
   for (std::size_t i = 0; i < old.documents().size(); ++i) {
-    if (std::binary_search(removed.begin(), removed.end(), static_cast<std::int64_t>(i))) {
+    if (std::ranges::binary_search(removed, static_cast<std::int64_t>(i))) {
       const Range rows = rows_of(old, i);
       shift += static_cast<std::int64_t>(rows.end - rows.begin);
     } else {
@@ -108,7 +108,7 @@ void write_documents(
   if (next.named()) {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < old.names().size(); ++i)
-      if (!std::binary_search(removed.begin(), removed.end(), static_cast<std::int64_t>(i)))
+      if (!std::ranges::binary_search(removed, static_cast<std::int64_t>(i)))
         names.push_back(old.names()[i]);
     next.names_file = file_name("names", next.generation, "txt");
     next.names_hash = shard::write_names(old.name() + "/" + next.names_file, names);
@@ -174,7 +174,7 @@ Removal::Removal(const std::string& folder, RemovalRequest request, const Progre
     const BeforeCommit& before_commit)
     : folder_(folder), request_(std::move(request)), lock_(folder) {
   auto& documents = request_.documents;
-  std::sort(documents.begin(), documents.end());
+  std::ranges::sort(documents);
   documents.erase(std::unique(documents.begin(), documents.end()), documents.end());
   expect_no_removal(folder, documents);
   manifest_ = read_manifest(folder);
@@ -208,7 +208,7 @@ std::uint64_t Removal::removed_at() const {
   std::vector<std::int64_t> gone;
   for (const Receipt& receipt : manifest_.removed)
     if (receipt.generation == wanted) gone.push_back(static_cast<std::int64_t>(receipt.document));
-  std::sort(gone.begin(), gone.end());
+  std::ranges::sort(gone);
   return !gone.empty() && gone == request_.documents ? wanted : 0;
 }
 

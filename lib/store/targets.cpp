@@ -64,8 +64,7 @@ std::vector<WordShare> word_shares(std::span<const std::int64_t> rows,
   std::vector<WordShare> shares;
   for (const auto& [word, one] : mass)
     shares.push_back({static_cast<std::uint32_t>(word), static_cast<float>(one / all)});
-  std::stable_sort(
-      shares.begin(), shares.end(), [](const auto& a, const auto& b) { return a.share > b.share; });
+  std::ranges::stable_sort(shares, [](const auto& a, const auto& b) { return a.share > b.share; });
   shares.resize(std::min(shares.size(), static_cast<std::size_t>(keep)));
   return shares;
 }
@@ -112,8 +111,8 @@ bool is_distribution(
     sum += static_cast<double>(share);
     if (share > 0) named.push_back(word);
   }
-  std::sort(named.begin(), named.end());
-  return sum <= 1 + kShareRounding && std::adjacent_find(named.begin(), named.end()) == named.end();
+  std::ranges::sort(named);
+  return sum <= 1 + kShareRounding && std::ranges::adjacent_find(named) == named.end();
 }
 
 shard::Header targets_header(const TargetOptions& options) {

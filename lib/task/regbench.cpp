@@ -32,7 +32,7 @@ Classes equivalent_states(const Automaton& automaton) {
     Classes finer;
     for (std::size_t state = 0; state < classes.size(); ++state) {
       const auto own = signature(automaton, state, classes);
-      const auto at = std::find(seen.begin(), seen.end(), own) - seen.begin();
+      const auto at = std::ranges::find(seen, own) - seen.begin();
       if (static_cast<std::size_t>(at) == seen.size()) seen.push_back(own);
       finer.push_back(static_cast<std::uint8_t>(at));
     }
@@ -53,7 +53,7 @@ void judge(const Automaton& automaton, int state, std::span<const float> p, Regb
   for (const float x : p) l1 += x;
   for (const auto& edge : edges)
     l1 += std::abs(static_cast<double>(p[edge.letter]) - truth) - p[edge.letter];
-  const auto best = std::max_element(p.begin(), p.end()) - p.begin();
+  const auto best = std::ranges::max_element(p) - p.begin();
   ++sums.positions;
   sums.l1 += l1;
   sums.right += automaton.next(state, static_cast<std::uint8_t>(best)) >= 0 ? 1 : 0;
@@ -124,7 +124,7 @@ Automaton random_automaton(core::Rng& rng) {
     choose(letters, edges, alphabet);
     std::vector<Edge> row;
     for (std::uint64_t i = 0; i < edges; ++i) row.push_back({letters[i], others[i]});
-    std::sort(row.begin(), row.end(), [](Edge a, Edge b) { return a.letter < b.letter; });
+    std::ranges::sort(row, {}, &Edge::letter);
     automaton.states.push_back(std::move(row));
   }
   return automaton;

@@ -109,7 +109,7 @@ std::vector<std::string> strewn(
     std::vector<std::string> parts, std::vector<std::string> others, core::Rng& rng) {
   std::vector<std::uint64_t> places;
   for (std::size_t i = 0; i < others.size(); ++i) places.push_back(rng.below(parts.size() + 1));
-  std::sort(places.begin(), places.end());
+  std::ranges::sort(places);
   std::vector<std::string> all;
   all.reserve(parts.size() + others.size());
   std::size_t other = 0;
@@ -287,8 +287,8 @@ std::vector<std::string> sentences_of(std::string_view text, const std::string& 
 
 std::string ruler_said(std::string_view text) {
   std::string made = text::chat::lower(text);
-  std::replace_if(
-      made.begin(), made.end(), [](char c) { return static_cast<unsigned char>(c) < 32; }, '\n');
+  std::ranges::replace_if(
+      made, [](char c) { return static_cast<unsigned char>(c) < 32; }, '\n');
   const auto begin = made.find_first_not_of(" \n");
   if (begin == std::string::npos) return "";
   return made.substr(begin, made.find_last_not_of(" \n") - begin + 1);

@@ -53,8 +53,7 @@ std::vector<Periods> chosen_periods() {
       for (std::int64_t c = b + 1; c <= kLongest; ++c)
         all.push_back(
             {static_cast<double>(a) / 2, static_cast<double>(b) / 2, static_cast<double>(c) / 2});
-  std::stable_sort(all.begin(), all.end(),
-      [](const Periods& a, const Periods& b) { return common_period(a) < common_period(b); });
+  std::ranges::stable_sort(all, {}, common_period);
   all.resize(kChosen);
   return all;
 }

@@ -41,8 +41,8 @@ std::optional<std::string> marker_at(std::string_view text) {
   for (const auto marker : kMarkers) {
     if (!begins_with(text, marker)) continue;
     const auto rest = text.substr(marker.size(), text.substr(marker.size()).find('\n'));
-    const bool alone = std::none_of(rest.begin(), rest.end(),
-        [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; });
+    const bool alone = std::ranges::none_of(
+        rest, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; });
     if (marker.back() == ':' || alone) return std::string(marker);
   }
   return turn_at(text);
@@ -90,7 +90,7 @@ bool repeats(std::string_view text, const std::string& opening) {
 /// with a closing quotation mark.
 bool ends_a_word(std::string_view text) {
   constexpr std::array<std::string_view, 8> kEndings = {"", "s", "t", "re", "ll", "ve", "d", "m"};
-  return std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) {
+  return std::ranges::any_of(kEndings, [&](std::string_view ending) {
     const auto rest = text.substr(1);
     return begins_with(rest, ending) && !begins_with_word(rest.substr(ending.size()));
   });
@@ -103,14 +103,14 @@ bool lacks_space(std::string_view opening, std::string_view text) {
       ".", ",", ";", ":", "!", "?", ")", "-", "\u2019", "\u201d", "\u2026", "\u2013", "\u2014"};
   if (is_space(text.front())) return false;
   if (text.front() == '"')  // closes what the opening opened, or opens
-    return std::count(opening.begin(), opening.end(), '"') % 2 == 0;
+    return std::ranges::count(opening, '"') % 2 == 0;
   if (text.front() == '\'') return !ends_a_word(text);
-  return std::none_of(kJoined.begin(), kJoined.end(),
-      [&](std::string_view mark) { return text.starts_with(mark); });
+  return std::ranges::none_of(
+      kJoined, [&](std::string_view mark) { return text.starts_with(mark); });
 }
 
 std::string with_opening(const std::string& opening, std::string_view text) {
-  const bool blank = std::all_of(text.begin(), text.end(), is_space);
+  const bool blank = std::ranges::all_of(text, is_space);
   if (blank || opening.empty() || repeats(text, opening)) return std::string(text);
   return opening + (lacks_space(opening, text) ? " " : "") + std::string(text);
 }
@@ -121,7 +121,7 @@ std::string reason_to_drop(const std::string& story, std::int64_t least_words) {
   const auto markup = story.find_first_of(kStoryMarkup);
   if (markup != std::string::npos) return std::string("character ") + story[markup];
   if (story.empty()) return "empty";
-  const auto words = std::count(story.begin(), story.end(), ' ') + 1;
+  const auto words = std::ranges::count(story, ' ') + 1;
   return words < least_words ? "short" : "";
 }
 
@@ -287,7 +287,7 @@ void StoryTally::add(const CleanStory& story) {
     return;
   }
   ++kept;
-  words += static_cast<std::uint64_t>(std::count(story.text.begin(), story.text.end(), ' ')) + 1;
+  words += static_cast<std::uint64_t>(std::ranges::count(story.text, ' ')) + 1;
   characters += core::count_code_points(story.text);
 }
 

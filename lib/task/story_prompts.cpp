@@ -176,9 +176,8 @@ AnswerOpenings::AnswerOpenings(core::ByteSource& requests) : file_(requests.name
 }
 
 void AnswerOpenings::sort() {
-  std::sort(requests_.begin(), requests_.end(),
-      [](const Request& a, const Request& b) { return before(a.id, b.id); });
-  const auto twice = std::adjacent_find(requests_.begin(), requests_.end(),
+  std::ranges::sort(requests_, before, &Request::id);
+  const auto twice = std::ranges::adjacent_find(requests_,
       [](const Request& a, const Request& b) { return a.id == b.id && a.opening != b.opening; });
   if (twice != requests_.end())
     core::bad_data("{}: two requests, with '{}' and '{}', have the same custom_id", file_,
@@ -190,8 +189,7 @@ const std::string& AnswerOpenings::of(const core::Json& answer, const std::strin
   if (file_.empty()) return kNone;
   const auto custom_id = core::get<std::string>(answer, "custom_id", origin);
   const auto id = core::hash128(custom_id);
-  const auto found = std::lower_bound(requests_.begin(), requests_.end(), id,
-      [](const Request& a, const core::Digest& b) { return before(a.id, b); });
+  const auto found = std::ranges::lower_bound(requests_, id, before, &Request::id);
   if (found == requests_.end() || found->id != id)
     core::bad_data("{}: its custom_id occurs in no request of {}: '{}'", origin, file_, custom_id);
   return *found->opening;

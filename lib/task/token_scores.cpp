@@ -104,7 +104,7 @@ void TokenScoreReader::read_heading() {
     if (!read_line()) core::bad_data("{}: has no heading; not a --per-token file", name());
   } while (line_.starts_with('#'));
   const auto find = [&](std::string_view wanted) {
-    const auto columns = static_cast<std::size_t>(std::count(line_.begin(), line_.end(), '\t')) + 1;
+    const auto columns = static_cast<std::size_t>(std::ranges::count(line_, '\t')) + 1;
     for (std::size_t i = 0; i < columns; ++i)
       if (field(line_, i) == wanted) return i;
     core::bad_data("{}:{}: has no column \"{}\"; not a --per-token file of eval-ppl", name(),

@@ -15,7 +15,7 @@ struct Filtered {
   const std::vector<std::string_view>& parameters;
 
   const Value* find(std::string_view of) const {
-    const auto place = std::find(parameters.begin(), parameters.end(), of) - parameters.begin();
+    const auto place = std::ranges::find(parameters, of) - parameters.begin();
     return arguments.find(static_cast<std::size_t>(place), of);
   }
   // Returns an argument that is neither absent nor none, else nullptr.
@@ -123,7 +123,7 @@ Value sorted(Work& work, const std::vector<Value>& items, bool down,
     sum += extent(keyed.back().first);
   }
   work.spend(sum * static_cast<std::size_t>(std::bit_width(items.size())));
-  std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
+  std::ranges::stable_sort(keyed, [&](const auto& a, const auto& b) {
     return down ? less(b.first, a.first) : less(a.first, b.first);
   });
   std::vector<Value> done;
@@ -563,7 +563,7 @@ Value apply_filter(
     throw Fault(fmt::format("the filter {} takes not more than {} argument{}", name,
         parameters.size(), parameters.size() == 1 ? "" : "s"));
   for (const auto& [own, given] : arguments.named)
-    if (!any && std::find(parameters.begin(), parameters.end(), own) == parameters.end())
+    if (!any && std::ranges::find(parameters, own) == parameters.end())
       throw Fault(fmt::format("the filter {} takes no argument {}", name, own.substr(0, 100)));
   if (value.text() != nullptr) work.read(value);
   return call({work, name, value, arguments, parameters});

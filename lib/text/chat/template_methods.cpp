@@ -130,7 +130,7 @@ Value split_method(const TextCall& c) {
     if (separator != nullptr && separator->empty()) throw Fault("split() by an empty text");
     split(c.text, separator, c.given.whole(1, "maxsplit", -1), back, put);
   }
-  if (back) std::reverse(items.begin(), items.end());
+  if (back) std::ranges::reverse(items);
   return c.work.list(std::move(items));
 }
 
@@ -148,7 +148,7 @@ Value ends_method(const TextCall& c) {
   if (with == nullptr) throw Fault(fmt::format("{}() takes a text", c.name));
   const auto* list = with->list();
   if (list == nullptr || list->form != List::Form::tuple) return of_bool(fits(*with));
-  return of_bool(std::any_of(list->items.begin(), list->items.end(), fits));
+  return of_bool(std::ranges::any_of(list->items, fits));
 }
 
 Value replace_method(const TextCall& c) {
@@ -279,8 +279,8 @@ const std::map<std::string_view, TextMethod> kTextMethods = {{"strip", {strip_me
     {"islower", {[](const TextCall& c) { return of_bool(is_of_case(c.text, false)); }}},
     {"istitle", {[](const TextCall& c) { return of_bool(is_titled(c.text)); }}},
     {"isascii", {[](const TextCall& c) {
-       return of_bool(std::all_of(c.text.begin(), c.text.end(),
-           [](char x) { return static_cast<unsigned char>(x) < 128; }));
+       return of_bool(
+           std::ranges::all_of(c.text, [](char x) { return static_cast<unsigned char>(x) < 128; }));
      }}}};
 
 Value dict_method(Work& work, const Value& self, const std::string& name, const Given& given) {
@@ -407,8 +407,8 @@ Value call_method(
   const Value& one = arguments.plain[0];
   work.read(self);
   const auto is_equal = [&](const Value& v) { return equal(v, one); };
-  if (name == "count") return of_whole(std::count_if(items.begin(), items.end(), is_equal));
-  const auto found = std::find_if(items.begin(), items.end(), is_equal);
+  if (name == "count") return of_whole(std::ranges::count_if(items, is_equal));
+  const auto found = std::ranges::find_if(items, is_equal);
   if (found == items.end()) throw Fault("index(): the value is not in the list");
   return of_whole(found - items.begin());
 }

@@ -90,8 +90,7 @@ bool contains(Work& work, const Value& all, const Value& one) {
   }
   if (const auto* dict = all.dict()) return dict->find(one) != nullptr;
   if (const auto* list = all.list())
-    return std::any_of(list->items.begin(), list->items.end(),
-        [&](const Value& value) { return equal(value, one); });
+    return std::ranges::any_of(list->items, [&](const Value& value) { return equal(value, one); });
   throw Fault(fmt::format("in: a value of type {} has no elements", type_name(all)));
 }
 

@@ -36,8 +36,7 @@ const std::vector<CodeRange>& table(const std::string& name) {
 }
 
 bool is_in(const std::vector<CodeRange>& ranges, std::uint32_t c) {
-  const auto found = std::upper_bound(ranges.begin(), ranges.end(), c,
-      [](std::uint32_t x, const CodeRange& r) { return x <= r.last; });
+  const auto found = std::ranges::lower_bound(ranges, c, {}, &CodeRange::last);
   return found != ranges.end() && found->first <= c;
 }
 
@@ -68,7 +67,7 @@ bool is_case_ignorable(std::uint32_t c) {
   }
   static constexpr std::uint32_t kMarks[] = {0x27, 0x2E, 0x3A, 0xB7, 0x387, 0x55F, 0x5F4, 0x2018,
       0x2019, 0x2024, 0x2027, 0xFE13, 0xFE52, 0xFE55, 0xFF07, 0xFF0E, 0xFF1A};
-  return std::binary_search(std::begin(kMarks), std::end(kMarks), c);
+  return std::ranges::binary_search(kMarks, c);
 }
 
 bool ends_word(std::string_view text, std::size_t at, std::size_t next) {

@@ -158,8 +158,8 @@ class JsonWriter {
     } else if (const auto* dict = value.dict()) {
       auto members = dict->members;
       if (form_.sorted)
-        std::stable_sort(members.begin(), members.end(),
-            [](const auto& a, const auto& b) { return less(a.first, b.first); });
+        std::ranges::stable_sort(
+            members, [](const auto& a, const auto& b) { return less(a.first, b.first); });
       group('{', '}', members, level, [&](const auto& member) {
         write_key(member.first, level);
         out_ += form_.colon;
@@ -222,7 +222,7 @@ int deeper(int depth, const Value& value) {
 }  // namespace
 
 const Value* Dict::find(std::string_view key) const {
-  const auto found = std::partition_point(sorted.begin(), sorted.end(), [&](std::uint32_t i) {
+  const auto found = std::ranges::partition_point(sorted, [&](std::uint32_t i) {
     const auto& own = members[i].first;
     return own.text() == nullptr ? kind_of_key(own) < kTextKey : *own.text() < key;
   });
@@ -231,8 +231,8 @@ const Value* Dict::find(std::string_view key) const {
   return own.text() != nullptr && *own.text() == key ? &value : nullptr;
 }
 const Value* Dict::find(const Value& key) const {
-  const auto found = std::partition_point(sorted.begin(), sorted.end(),
-      [&](std::uint32_t i) { return std::is_lt(key_order(members[i].first, key)); });
+  const auto found = std::ranges::partition_point(
+      sorted, [&](std::uint32_t i) { return std::is_lt(key_order(members[i].first, key)); });
   if (found == sorted.end() || std::is_neq(key_order(members[*found].first, key))) return nullptr;
   return &members[*found].second;
 }
@@ -287,7 +287,7 @@ Value of_dict(std::vector<std::pair<Value, Value>> members) {
     return std::is_lt(key_order(members[i].first, members[j].first));
   };
   if (members.size() == 1) key_order(members[0].first, members[0].first);
-  std::stable_sort(sorted.begin(), sorted.end(), by_key);
+  std::ranges::stable_sort(sorted, by_key);
   // The first of equal keys gets the last one's value, the others go.
   std::vector<bool> gone(members.size());
   for (std::size_t i = 0, first = 0; i < sorted.size(); ++i) {
@@ -298,7 +298,7 @@ Value of_dict(std::vector<std::pair<Value, Value>> members) {
     members[sorted[first]].second = std::move(members[sorted[i]].second);
     gone[sorted[i]] = true;
   }
-  if (std::find(gone.begin(), gone.end(), true) != gone.end()) {
+  if (std::ranges::find(gone, true) != gone.end()) {
     std::vector<std::pair<Value, Value>> kept;
     for (std::size_t i = 0; i < members.size(); ++i)
       if (!gone[i]) kept.push_back(std::move(members[i]));
@@ -379,13 +379,12 @@ bool equal(const Value& a, const Value& b) {
     const auto* other = b.list();
     if (list == other) return true;
     return list->form == other->form && list->form != List::Form::lazy &&
-           std::equal(list->items.begin(), list->items.end(), other->items.begin(),
-               other->items.end(), equal);
+           std::ranges::equal(list->items, other->items, equal);
   }
   if (const auto* dict = a.dict()) {
     const auto* other = b.dict();
     if (dict->members.size() != other->members.size()) return false;
-    return std::all_of(dict->members.begin(), dict->members.end(), [&](const auto& member) {
+    return std::ranges::all_of(dict->members, [&](const auto& member) {
       const Value* found = other->find(member.first);
       return found != nullptr && equal(member.second, *found);
     });

@@ -40,7 +40,7 @@ bool is_json_document(std::string_view line, const std::string& field) {
 // Returns true for a list of objects, or an object that has a member.
 bool begins_as_json(std::string_view text) {
   const auto next = [&] {
-    const auto at = std::find_if_not(text.begin(), text.end(), is_ascii_space);
+    const auto at = std::ranges::find_if_not(text, is_ascii_space);
     const char c = at == text.end() ? '\0' : *at;
     text.remove_prefix(std::min(static_cast<std::size_t>(at - text.begin()) + 1, text.size()));
     return c;
@@ -54,8 +54,7 @@ class FileReader : public DocumentReader {
   FileReader(std::vector<std::string> paths, DocumentOptions options, CutFunction cut)
       : paths_(std::move(paths)), options_(std::move(options)), cut_(std::move(cut)) {
     if (paths_.empty()) paths_.push_back("-");
-    if (std::count(paths_.begin(), paths_.end(), "-") > 1)
-      core::bad_usage("two inputs cannot both be stdin");
+    if (std::ranges::count(paths_, "-") > 1) core::bad_usage("two inputs cannot both be stdin");
     separator_ = options_.format == Format::text ? options_.separator : "\n";
   }
 
@@ -311,7 +310,7 @@ bool is_json_lines(const std::string& path) {
   bytes.resize(core::read_fully(source, std::as_writable_bytes(std::span(bytes))));
   core::expect_text(bytes, path);
   const std::string_view start = core::without_byte_order_mark(bytes);
-  const auto first = std::find_if_not(start.begin(), start.end(), is_ascii_space);
+  const auto first = std::ranges::find_if_not(start, is_ascii_space);
   if (first == start.end() || *first == '{') return true;
   if (*first == '[')
     core::bad_data(

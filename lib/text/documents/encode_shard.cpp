@@ -113,7 +113,7 @@ class BatchEncoder {
     if (tokenizer_->counts_newlines()) return n_ids;
     std::uint64_t words = count_words(text, in_word);
     if (options_.count_newlines)
-      words += static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+      words += static_cast<std::uint64_t>(std::ranges::count(text, '\n'));
     return words;
   }
 

@@ -78,7 +78,7 @@ std::string name_of(const parquet::schema::Node& node) {
   const auto type = static_cast<const parquet::schema::PrimitiveNode&>(node).physical_type();
   if (type == parquet::Type::BYTE_ARRAY) return "binary";
   std::string name = parquet::TypeToString(type);
-  std::transform(name.begin(), name.end(), name.begin(),
+  std::ranges::transform(name, name.begin(),
       [](char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
   return name;
 }

@@ -136,7 +136,7 @@ class FolderWalk {
       }
     }
     if (error) fail(Code::io, "{}: cannot be read: {}", folder, error.message());
-    std::sort(names.begin(), names.end());
+    std::ranges::sort(names);
     for (const auto& name : names) take(folder, name);
   }
 

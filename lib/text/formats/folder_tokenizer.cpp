@@ -64,9 +64,8 @@ bool names_special(const core::Json& config, const std::string& token) {
     return (named.is_object() ? named.value("content", core::Json()) : named) == token;
   };
   for (const auto& [key, named] : config.items())
-    if (named.is_array() && key.ends_with("_special_tokens")
-            ? std::any_of(named.begin(), named.end(), is)
-            : key.ends_with("_token") && is(named))
+    if (named.is_array() && key.ends_with("_special_tokens") ? std::ranges::any_of(named, is)
+                                                             : key.ends_with("_token") && is(named))
       return true;
   return false;
 }

@@ -69,7 +69,7 @@ SplitStep read_split_step(const TokenizerJson& file, element step) {
   constexpr std::array<std::string_view, 5> kNames = {
       "Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"};
   const std::string_view name = file.text(step, "behavior", "");
-  const auto behaviour = std::find(kNames.begin(), kNames.end(), name);
+  const auto behaviour = std::ranges::find(kNames, name);
   if (behaviour == kNames.end()) file.refuse("the pre-tokenizer Split has no behavior {}", name);
   made.behaviour = static_cast<SplitStep::Behaviour>(behaviour - kNames.begin());
   made.invert = file.flag(step, "invert", false);
@@ -140,8 +140,7 @@ std::vector<AddedToken> read_added(const TokenizerJson& file) {
     token.single_word = file.flag(entry, "single_word", false);
     tokens.push_back(std::move(token));
   }
-  std::stable_sort(tokens.begin(), tokens.end(),
-      [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
+  std::ranges::stable_sort(tokens, {}, &AddedToken::id);
   std::set<std::string_view> contents;
   for (std::size_t i = 0; i < tokens.size(); ++i)
     if ((i > 0 && tokens[i].id == tokens[i - 1].id) || !contents.insert(tokens[i].content).second)
@@ -231,7 +230,7 @@ std::optional<PieceRules> read_rules(
       if (vocabulary.token(ids.back()).empty())
         file.refuse("\"{}\" has the id {}, which is not a token", key, ids.back());
     }
-    std::sort(ids.begin(), ids.end());
+    std::ranges::sort(ids);
     ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   };
   read("symbols", rules.symbols);

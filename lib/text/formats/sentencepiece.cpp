@@ -163,7 +163,7 @@ void expect_supported(const PieceModel& model, const std::string& origin) {
   if (model.kind != kUnigramModel && model.kind != kBpeModel) refuse("an unknown model_type");
   if (model.suffix) refuse("spaces behind words (treat_whitespace_as_suffix)");
   if (!model.escape) refuse("spaces that stay spaces (escape_whitespaces false)");
-  const auto bytes = std::count(model.types.begin(), model.types.end(), kBytePiece);
+  const auto bytes = std::ranges::count(model.types, kBytePiece);
   if (model.byte_fallback ? bytes != 256 : bytes != 0)
     damaged(origin, "not the 256 bytes of byte_fallback");
 }
@@ -243,7 +243,7 @@ OrderedJson template_of(
   auto single = OrderedJson::array(), special = OrderedJson::object();
   const auto put = [&](bool asked, const std::string& token) {
     if (!asked) return;
-    const auto found = std::find(model.texts.begin(), model.texts.end(), token);
+    const auto found = std::ranges::find(model.texts, token);
     if (found == model.texts.end())
       core::bad_data("{}: has no piece {}, which should surround a text", origin, token);
     single.push_back({{"SpecialToken", {{"id", token}, {"type_id", 0}}}});
@@ -327,7 +327,7 @@ std::string sentencepiece_json(
   expect_supported(model, origin);
   auto around = folder;
   around.llama = folder.llama && model.kind == kBpeModel;
-  const auto unknown = std::find(model.types.begin(), model.types.end(), kUnknownPiece);
+  const auto unknown = std::ranges::find(model.types, kUnknownPiece);
   if (unknown == model.types.end()) damaged(origin, "no unknown piece");
   const auto id = static_cast<std::size_t>(unknown - model.types.begin());
   for (const auto& [added, token] : around.added)
@@ -357,8 +357,8 @@ std::vector<std::pair<std::string_view, std::string_view>> scored_merges(
           tokens[id].size(), kLongestScored);
     order.push_back(id);
   }
-  std::stable_sort(order.begin(), order.end(),
-      [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
+  std::ranges::stable_sort(
+      order, [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
   std::vector<std::pair<std::string_view, std::string_view>> all;
   const std::size_t most = kPairsOfToken * tokens.size() + kMorePairs;
   for (const auto id : order) {

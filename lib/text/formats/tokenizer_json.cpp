@@ -27,7 +27,7 @@ std::vector<SpecialToken> special_of(const std::vector<AddedToken>& added) {
 
 // Returns the added tokens that a text may contain; nothing if all are special with default rules.
 std::vector<AddedToken> found_in_text(std::vector<AddedToken> added) {
-  const bool any = std::any_of(added.begin(), added.end(), [](auto& token) {
+  const bool any = std::ranges::any_of(added, [](auto& token) {
     return !token.special || token.lstrip || token.rstrip || token.single_word;
   });
   return any ? std::move(added) : std::vector<AddedToken>{};
@@ -196,7 +196,7 @@ NewTokenizer read_pieces(const TokenizerJson& file, element model, std::string& 
         symbols_of(*parts.rules, vocabulary));
   } else {
     auto steps = read_normalizer(file);
-    const bool replaced = std::any_of(steps.begin(), steps.end(), [](const NormalStep& step) {
+    const bool replaced = std::ranges::any_of(steps, [](const NormalStep& step) {
       return step.what == NormalStep::What::replace && step.from == " ";
     });
     read_pieces_split(file, replaced, parts);
@@ -341,8 +341,7 @@ void refuse_what_changes_ids(const TokenizerJson& file) {
 bool is_vocabulary(element root) {
   simdjson::dom::object members;
   if (root.get(members) != simdjson::SUCCESS || members.size() == 0) return false;
-  return std::all_of(
-      members.begin(), members.end(), [](const auto& member) { return member.value.is_uint64(); });
+  return std::ranges::all_of(members, [](const auto& member) { return member.value.is_uint64(); });
 }
 
 }  // namespace

@@ -159,7 +159,7 @@ std::vector<std::uint32_t> WordCounts::by_count(std::uint64_t min_count) const {
   std::vector<std::uint32_t> order(size());
   std::iota(order.begin(), order.end(), 0u);
   std::erase_if(order, [&](std::uint32_t i) { return counts_[i] < min_count; });
-  std::sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
+  std::ranges::sort(order, [this](std::uint32_t a, std::uint32_t b) {
     return counts_[a] != counts_[b] ? counts_[a] > counts_[b] : word(a) < word(b);
   });
   return order;

@@ -197,7 +197,7 @@ class BpeEncoder : public Encoder {
       merge(word.begin, word.begin + word.bytes);
       if (symbols_.size() <= WordCache::kMaxTokens) {
         if (is_short) cache_->insert(word.key, word.place, symbols_);
-        std::copy(symbols_.begin(), symbols_.end(), ids + filled);
+        std::ranges::copy(symbols_, ids + filled);
         filled += symbols_.size();
       } else {
         out.insert(out.end(), ids, ids + filled);

@@ -78,8 +78,8 @@ std::string pattern_of(const std::vector<AddedToken>& symbols) {
   std::vector<std::string_view> texts;
   for (const auto& symbol : symbols)
     if (symbol.content.find(' ') == std::string::npos) texts.push_back(symbol.content);
-  std::sort(texts.begin(), texts.end(),
-      [](auto a, auto b) { return a.size() != b.size() ? a.size() > b.size() : a < b; });
+  std::ranges::sort(
+      texts, [](auto a, auto b) { return a.size() != b.size() ? a.size() > b.size() : a < b; });
   std::string pattern;
   for (const auto text : texts) {
     if (!pattern.empty()) pattern += '|';

@@ -155,7 +155,7 @@ Pieces::Pieces(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts)
   for (std::uint32_t i = 0; parts_.rules && i < merges.size(); ++i) {
     const auto& tied = parts_.rules->tied;
     const bool same = i > 0 && (merges[i].result == merges[i - 1].result ||
-                                   std::binary_search(tied.begin(), tied.end(), merges[i].result));
+                                   std::ranges::binary_search(tied, merges[i].result));
     ranks.push_back(same ? ranks.back() : i);
   }
   merges_ = MergeTable(std::move(merges), ranks);

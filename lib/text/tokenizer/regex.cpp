@@ -34,8 +34,7 @@ std::string translated(const std::string& pattern) {
     } else if ((next == 'p' || next == 'P') && pattern.compare(i + 1, 1, "{") == 0) {
       const std::size_t close = pattern.find('}', i);
       const std::string name = close == pattern.npos ? "" : pattern.substr(i + 2, close - i - 2);
-      const bool script =
-          std::find(std::begin(kScripts), std::end(kScripts), name) != std::end(kScripts);
+      const bool script = std::ranges::find(kScripts, name) != std::end(kScripts);
       out += {'\\', next};
       if (script) {
         out += "{sc:" + name + "}";

@@ -46,12 +46,9 @@ std::size_t space_at_start(std::string_view text) {
 AddedMatcher::AddedMatcher(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
   std::erase_if(tokens_, [](const AddedToken& token) { return token.content.empty(); });
   // The first of equal contents wins.
-  std::stable_sort(tokens_.begin(), tokens_.end(),
-      [](const AddedToken& a, const AddedToken& b) { return a.content < b.content; });
-  tokens_.erase(
-      std::unique(tokens_.begin(), tokens_.end(),
-          [](const AddedToken& a, const AddedToken& b) { return a.content == b.content; }),
-      tokens_.end());
+  std::ranges::stable_sort(tokens_, {}, &AddedToken::content);
+  const auto repeated = std::ranges::unique(tokens_, {}, &AddedToken::content);
+  tokens_.erase(repeated.begin(), repeated.end());
   for (const AddedToken& token : tokens_) {
     longest_ = std::max(longest_, token.content.size());
     finds_ |= !token.special;
@@ -67,7 +64,7 @@ void AddedMatcher::grow_trie() {
   // Sort the tokens by their reversed contents; the tokens below a node are then a range.
   std::vector<std::uint32_t> order(tokens_.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
+  std::ranges::sort(order, [this](std::uint32_t a, std::uint32_t b) {
     const std::string &left = tokens_[a].content, &right = tokens_[b].content;
     return std::lexicographical_compare(left.rbegin(), left.rend(), right.rbegin(), right.rend(),
         [](unsigned char x, unsigned char y) { return x < y; });
@@ -178,7 +175,7 @@ std::vector<AddedMatcher::Start> AddedMatcher::starts(std::string_view text) con
   each_start(text, [&](std::size_t at, const AddedToken& token) {
     found.push_back({at, token.content.size()});
   });
-  std::reverse(found.begin(), found.end());
+  std::ranges::reverse(found);
   return found;
 }
 
@@ -234,8 +231,8 @@ std::string_view SpecialText::find(std::string_view text) const {
   if (firsts_.empty()) return {};
   for (std::size_t at = 0; (at = text.find_first_of(firsts_, at)) != text.npos; ++at) {
     if (at + 1 == text.size() || !seconds_[static_cast<unsigned char>(text[at + 1])]) continue;
-    const auto found = std::find_if(contents_.begin(), contents_.end(),
-        [rest = text.substr(at)](const auto& one) { return rest.starts_with(one); });
+    const auto found = std::ranges::find_if(
+        contents_, [rest = text.substr(at)](const auto& one) { return rest.starts_with(one); });
     if (found != contents_.end()) return *found;
   }
   return {};

@@ -230,7 +230,7 @@ class Spans {
       return;
     }
     const bool back = behaviour == Behaviour::with_next;
-    if (back) std::reverse(list_.begin(), list_.end());
+    if (back) std::ranges::reverse(list_);
     std::vector<Span> merged;
     bool before = false;
     for (const Span& span : list_) {
@@ -243,7 +243,7 @@ class Spans {
       }
       before = span.match;
     }
-    if (back) std::reverse(merged.begin(), merged.end());
+    if (back) std::ranges::reverse(merged);
     list_ = std::move(merged);
   }
 
@@ -323,14 +323,12 @@ std::optional<DigitGroups> digit_groups_of(std::string_view pattern) {
 }
 
 std::optional<Split::Kind> split_kind_of(std::string_view pattern) {
-  const auto found = std::find_if(std::begin(kKnown), std::end(kKnown),
-      [&](const Known& known) { return known.pattern == pattern; });
+  const auto found = std::ranges::find(kKnown, pattern, &Known::pattern);
   return found == std::end(kKnown) ? std::nullopt : std::optional(found->kind);
 }
 
 std::string_view pattern_of(Split::Kind kind) {
-  const auto found = std::find_if(
-      std::begin(kKnown), std::end(kKnown), [&](const Known& known) { return known.kind == kind; });
+  const auto found = std::ranges::find(kKnown, kind, &Known::kind);
   return found == std::end(kKnown) ? std::string_view{} : found->pattern;
 }
 

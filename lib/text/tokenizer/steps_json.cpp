@@ -107,7 +107,7 @@ std::string vocabulary_text(const Vocabulary& vocabulary, const std::vector<std:
       start = start << 8 | (i < names[id].size() ? static_cast<unsigned char>(names[id][i]) : 0);
     sorted.push_back({start, id});
   }
-  std::sort(sorted.begin(), sorted.end(), [&](const Name& a, const Name& b) {
+  std::ranges::sort(sorted, [&](const Name& a, const Name& b) {
     return a.start != b.start ? a.start < b.start : names[a.id] < names[b.id];
   });
   JsonText json;

@@ -92,8 +92,7 @@ void Tokenizer::take(
       core::bad_data("special token {} is not in the vocabulary", token.content);
   vocabulary_ = std::move(vocabulary);
   special_ = std::move(special);
-  std::sort(special_.begin(), special_.end(),
-      [](const SpecialToken& a, const SpecialToken& b) { return a.id < b.id; });
+  std::ranges::sort(special_, {}, &SpecialToken::id);
 }
 
 void Tokenizer::expect_token(std::uint32_t id) const {

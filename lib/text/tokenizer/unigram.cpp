@@ -102,8 +102,7 @@ Unigram::Unigram(Vocabulary vocabulary, Parts parts) : parts_(std::move(parts)) 
     }
   }
   unknown_score_ = rounded(least - kUnknown);
-  std::sort(sorted_.begin(), sorted_.end(),
-      [&](std::uint32_t a, std::uint32_t b) { return token(a) < token(b); });
+  std::ranges::sort(sorted_, [&](std::uint32_t a, std::uint32_t b) { return token(a) < token(b); });
   for (std::uint32_t b = 0, i = 0; b <= 256; ++b) {
     while (i < sorted_.size() && static_cast<unsigned char>(token(sorted_[i])[0]) < b) ++i;
     starts_[b] = i;

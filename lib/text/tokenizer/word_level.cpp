@@ -226,8 +226,8 @@ void CharUnits::decode_token(std::uint32_t id, bool& line_start, std::string& ou
   expect_token(id);
   std::string_view unit = vocabulary_.token(id);
   if (!line_start) out += ' ';
-  const bool special = id == unknown_ || std::any_of(special_.begin(), special_.end(),
-                                             [id](const auto& s) { return s.id == id; });
+  const bool special =
+      id == unknown_ || std::ranges::any_of(special_, [id](const auto& s) { return s.id == id; });
   const bool ends = special || unit.ends_with(kEndOfWord);
   if (ends && !special) unit.remove_suffix(kEndOfWord.size());
   out += unit;
