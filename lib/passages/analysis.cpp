@@ -89,12 +89,6 @@ const char* word_end(const char* p, const char* end, bool& text_in_it) {
   return p;
 }
 
-void append_utf8(std::uint32_t c, std::string& out) {
-  utf8proc_uint8_t bytes[4];
-  const auto n = utf8proc_encode_char(static_cast<utf8proc_int32_t>(c), bytes);
-  out.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(n));
-}
-
 bool ends_with_possessive(std::string_view word, std::size_t& bytes) {
   if (word.empty() || (word.back() != 's' && word.back() != 'S')) return false;
   word.remove_suffix(1);
@@ -146,9 +140,8 @@ std::uint32_t Analyzer::look_up(std::string_view word) {
   std::size_t characters = 0;
   for (const char *p = word.data(), *end = p + word.size(); p < end;) {
     const core::Char at = core::decode_char(p, end);
-    append_utf8(
-        static_cast<std::uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(at.code_point))),
-        lower_);
+    const auto lower = utf8proc_tolower(static_cast<utf8proc_int32_t>(at.code_point));
+    text::append_char(lower_, static_cast<std::uint32_t>(lower));
     p += at.bytes;
     ++characters;
   }

@@ -140,7 +140,7 @@ std::string of_code(const Value& value) {
   if (!value.whole(code) || code < 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
     throw Fault("the format c takes the number of a character");
   std::string out;
-  append_code(out, static_cast<std::uint32_t>(code));
+  append_char(out, static_cast<std::uint32_t>(code));
   return out;
 }
 

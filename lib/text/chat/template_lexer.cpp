@@ -268,14 +268,14 @@ class Lexer {
       }
       if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
         fail("an escape that is no character");
-      append_code(text, code);
+      append_char(text, code);
     } else if (c >= '0' && c <= '7') {
       std::uint32_t code = 0;
       std::size_t n = 0;
       for (; n < 3 && at + n < text_.size() && text_[at + n] >= '0' && text_[at + n] <= '7'; ++n)
         code = code * 8 + static_cast<std::uint32_t>(text_[at + n] - '0');
       at += n - 1;
-      append_code(text, code);
+      append_char(text, code);
     } else if (c == 'N') {
       fail("\\N in a string is not supported");
     } else {

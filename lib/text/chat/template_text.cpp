@@ -152,19 +152,13 @@ int decimal_value(std::uint32_t c) {
   return is_decimal(c & ~15U) ? low : low - 6;
 }
 
-void append_code(std::string& out, std::uint32_t code) {
-  utf8proc_uint8_t bytes[4];
-  const auto n = utf8proc_encode_char(static_cast<utf8proc_int32_t>(code), bytes);
-  out.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(n));
-}
-
 void append_upper(std::string& out, std::string_view character, std::uint32_t c) {
   if (c == Char::kInvalid) {
     out += character;
   } else if (const auto several = long_upper(c); !several.empty()) {
-    for (const auto one : several) append_code(out, one);
+    for (const auto one : several) append_char(out, one);
   } else {
-    append_code(out, simple(utf8proc_toupper, c));
+    append_char(out, simple(utf8proc_toupper, c));
   }
 }
 
@@ -176,10 +170,10 @@ void append_title(std::string& out, std::string_view character, std::uint32_t c)
   const auto title = simple(utf8proc_totitle, c);
   const auto several = long_upper(c);
   if (several.empty() || (title != c && c != 0xDF) || category(c) == UTF8PROC_CATEGORY_LT)
-    return append_code(out, title);
-  append_code(out, several[0]);
+    return append_char(out, title);
+  append_char(out, several[0]);
   for (std::size_t i = 1; i < several.size(); ++i)
-    append_code(out, several[i] == 0x399    ? 0x345
+    append_char(out, several[i] == 0x399    ? 0x345
                      : is_cased(several[0]) ? simple(utf8proc_tolower, several[i])
                                             : several[i]);
 }
@@ -194,7 +188,7 @@ void append_folded(std::string& out, std::string_view character, std::uint32_t c
     out += character;
     return;
   }
-  for (utf8proc_ssize_t i = 0; i < n; ++i) append_code(out, static_cast<std::uint32_t>(folded[i]));
+  for (utf8proc_ssize_t i = 0; i < n; ++i) append_char(out, static_cast<std::uint32_t>(folded[i]));
 }
 
 void append_lower(std::string& out, std::string_view text, std::size_t at, const Char& character) {
@@ -202,7 +196,7 @@ void append_lower(std::string& out, std::string_view text, std::size_t at, const
   if (c == Char::kInvalid) out += text.substr(at, character.bytes);
   else if (c == 0x130) out += "i\xCC\x87";
   else if (c == 0x3A3) out += ends_word(text, at, at + character.bytes) ? "\xCF\x82" : "\xCF\x83";
-  else append_code(out, simple(utf8proc_tolower, c));
+  else append_char(out, simple(utf8proc_tolower, c));
 }
 
 std::size_t character_count(std::string_view text) {

@@ -35,8 +35,6 @@ bool is_printable(std::uint32_t code_point);
 /// Returns the value of a decimal digit of any script; -1 for other characters.
 int decimal_value(std::uint32_t code_point);
 
-/// Appends a code point as UTF-8.
-void append_code(std::string& out, std::uint32_t code_point);
 /// Appends a character in upper case, in title case, or folded; it may become several.
 void append_upper(std::string& out, std::string_view character, std::uint32_t code_point);
 void append_title(std::string& out, std::string_view character, std::uint32_t code_point);

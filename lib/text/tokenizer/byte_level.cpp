@@ -261,15 +261,7 @@ core::Json pre_tokenizer_of(const ByteLevel& tokenizer) {
 
 void append_in_alphabet(std::string_view bytes, std::string& out) {
   const Tables& t = tables();
-  for (const char b : bytes) {
-    const std::uint32_t c = t.character[static_cast<unsigned char>(b)];
-    if (c < 0x80) {
-      out += static_cast<char>(c);
-    } else {
-      out += static_cast<char>(0xC0 | c >> 6);
-      out += static_cast<char>(0x80 | (c & 0x3F));
-    }
-  }
+  for (const char b : bytes) append_char(out, t.character[static_cast<unsigned char>(b)]);
 }
 
 std::optional<std::string> bytes_of_alphabet(std::string_view text) {

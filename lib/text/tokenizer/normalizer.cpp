@@ -11,12 +11,6 @@ constexpr std::uint32_t kLabel = (std::uint32_t{1} << 31) | 0xFF;
 
 std::uint32_t offset_of(std::uint32_t unit) { return unit >> 10 << ((unit >> 9 & 1) * 8); }
 
-void append_char(std::uint32_t code_point, std::string& out) {
-  utf8proc_uint8_t bytes[4];
-  const auto n = utf8proc_encode_char(static_cast<utf8proc_int32_t>(code_point), bytes);
-  out.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(n));
-}
-
 // Appends the normal form of `text`, which is UTF-8. utf8proc_map() puts marks into order by a sort
 // whose time grows with the square of a run of marks.
 void append_form(std::string_view text, bool compatible, std::string& out) {
@@ -62,7 +56,7 @@ void append_form(std::string_view text, bool compatible, std::string& out) {
   }
   n = check(utf8proc_normalize_utf32(chars(), static_cast<utf8proc_ssize_t>(n), options));
   for (const utf8proc_int32_t c : std::span(chars(), n))
-    append_char(static_cast<std::uint32_t>(c), out);
+    append_char(out, static_cast<std::uint32_t>(c));
 }
 
 // Returns the first non-ASCII byte from p on, or end.
@@ -126,7 +120,7 @@ bool to_lower(std::string_view text, std::string& out) {
       const auto lower =
           static_cast<std::uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c.code_point)));
       changed |= lower != c.code_point;
-      append_char(lower, out);
+      append_char(out, lower);
     }
     p += c.bytes;
   }

@@ -168,18 +168,9 @@ std::optional<std::uint32_t> Pieces::piece_of(std::string_view character) const 
 
 bool Pieces::is_known(std::uint32_t code_point) const {
   if (code_point == Char::kInvalid) return false;
-  char bytes[4];
-  int n = 0;
-  if (code_point < 0x80) {
-    bytes[n++] = static_cast<char>(code_point);
-  } else {
-    const int more = code_point < 0x800 ? 1 : code_point < 0x10000 ? 2 : 3;
-    constexpr std::uint32_t kLead[] = {0, 0xC0, 0xE0, 0xF0};
-    bytes[n++] = static_cast<char>(kLead[more] | code_point >> 6 * more);
-    for (int i = more - 1; i >= 0; --i)
-      bytes[n++] = static_cast<char>(0x80 | (code_point >> 6 * i & 0x3F));
-  }
-  return piece_of({bytes, static_cast<std::size_t>(n)}).has_value();
+  std::string character;
+  append_char(character, code_point);
+  return piece_of(character).has_value();
 }
 
 bool Pieces::joins(std::uint32_t left, std::uint32_t right) const {

@@ -126,6 +126,12 @@ bool is_valid_utf8(std::string_view text) {
   return simdjson::validate_utf8(text.data(), text.size());
 }
 
+void append_char(std::string& out, std::uint32_t code_point) {
+  utf8proc_uint8_t bytes[4];
+  const auto n = utf8proc_encode_char(static_cast<utf8proc_int32_t>(code_point), bytes);
+  out.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(n));
+}
+
 std::uint64_t count_words(std::string_view piece, bool& in_word) {
   std::uint64_t words = 0, before = in_word ? 1 : 0;
   std::size_t i = 0;

@@ -52,6 +52,9 @@ const char* end_of_joined(const char* p, const char* end, const Joins& joins) {
 
 bool is_valid_utf8(std::string_view text);
 
+/// Appends a code point as UTF-8.
+void append_char(std::string& out, std::uint32_t code_point);
+
 /// Counts words as `wc -w` does: maximal runs of bytes that are not ASCII white space. `in_word` is
 /// state between the pieces of a text; it is false at the start.
 std::uint64_t count_words(std::string_view piece, bool& in_word);
