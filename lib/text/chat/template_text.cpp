@@ -106,11 +106,7 @@ std::string reversed(std::string_view text) { return {text.rbegin(), text.rend()
 
 }  // namespace
 
-bool is_space(std::uint32_t c) {
-  return (c >= 9 && c <= 13) || (c >= 28 && c <= 32) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
-         c == 0x3000;
-}
+bool is_space(std::uint32_t c) { return class_of(c) == CharClass::space || (c >= 28 && c <= 31); }
 bool is_lower(std::uint32_t c) {
   if (c < 0x80) return c >= 'a' && c <= 'z';
   return category(c) == UTF8PROC_CATEGORY_LL || is_in(table("lower"), c);

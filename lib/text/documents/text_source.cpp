@@ -7,41 +7,15 @@
 #include "core/path_kind.h"
 #include "core/plain_text.h"
 #include "shard/documents_codec.h"
+#include "text/chat/template_text.h"
 #include "text/documents/documents.h"
 
 namespace text {
 namespace {
 
-// Returns the length of the white space character at `at`, or 0. White space is all of Unicode's in
-// UTF-8, and the separators 0x1c to 0x1f.
-std::size_t space_at(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) {
-    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0;
-  };
-  const unsigned first = byte(0), second = byte(1), third = byte(2);
-  if (first == ' ' || (first >= 9 && first <= 13) || (first >= 0x1c && first <= 0x1f)) return 1;
-  if (first == 0xc2) return second == 0x85 || second == 0xa0 ? 2 : 0;
-  if (first == 0xe1) return second == 0x9a && third == 0x80 ? 3 : 0;  // U+1680
-  if (first == 0xe3) return second == 0x80 && third == 0x80 ? 3 : 0;  // U+3000
-  if (first != 0xe2) return 0;
-  if (second == 0x81) return third == 0x9f ? 3 : 0;  // U+205F
-  if (second != 0x80) return 0;
-  const bool spaces = third >= 0x80 && third <= 0x8a;  // U+2000 to U+200A
-  return spaces || third == 0xa8 || third == 0xa9 || third == 0xaf ? 3 : 0;
-}
-
+// Removes white space at both ends: all of Unicode's, and the separators 0x1c to 0x1f.
 std::string_view trimmed(std::string_view text) {
-  while (const std::size_t n = space_at(text, 0)) text.remove_prefix(n);
-  for (bool more = true; more;) {
-    more = false;
-    for (const std::size_t n : {1, 2, 3})
-      if (text.size() >= n && space_at(text, text.size() - n) == n) {
-        text.remove_suffix(n);
-        more = true;
-        break;
-      }
-  }
-  return text;
+  return chat::stripped(text, nullptr, true, true);
 }
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
@@ -186,15 +160,12 @@ std::string wikitext_detokenised(std::string_view page) {
 
 std::uint64_t wikitext_words(std::string_view page) {
   std::uint64_t words = 1;
-  for (std::size_t at = 0; at < page.size();) {
-    std::size_t n = space_at(page, at);
-    if (n == 0) {
-      ++at;
-      continue;
-    }
-    ++words;
-    for (; n > 0; n = space_at(page, at)) at += n;
-  }
+  bool after_space = false;
+  chat::each_character(page, [&](std::string_view, std::uint32_t code_point) {
+    const bool space = chat::is_space(code_point);
+    words += space && !after_space ? 1 : 0;
+    after_space = space;
+  });
   return words;
 }
 
