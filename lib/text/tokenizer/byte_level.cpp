@@ -63,25 +63,9 @@ class BytesEncoder : public Encoder {
   bool complete_;
 };
 
-// Wraps the state machines; each inlines its common case.
-struct Gpt2Machine {
-  static const char* end(const char* p, const char* end) { return gpt2_pretoken_end_quick(p, end); }
-};
-template <int kDigits> struct Cl100kMachine {
-  static const char* end(const char* p, const char* end) {
-    return cl100k_pretoken_end_quick<kDigits>(p, end);
-  }
-};
-template <int kDigits, bool kContractions> struct O200kMachine {
-  static const char* end(const char* p, const char* end) {
-    return o200k_pretoken_end_quick<kDigits, kContractions>(p, end);
-  }
-};
-template <bool kRuns> struct DigitsMachine {
-  static const char* end(const char* p, const char* end) {
-    return digits_gpt2_pretoken_end(p, end, kRuns);
-  }
-};
+template <bool kRuns> const char* digits_end(const char* p, const char* end) {
+  return digits_gpt2_pretoken_end(p, end, kRuns);
+}
 
 class BpeEncoder : public Encoder {
  public:
@@ -120,13 +104,13 @@ class BpeEncoder : public Encoder {
     // Skip the cache for short texts, because its allocation takes a few milliseconds.
     if (!cache_ && seen_ > kTextForCache) cache_ = std::make_unique<WordCache>();
     switch (tokenizer_.split().kind()) {
-      case Split::Kind::gpt2: return encode_by<Gpt2Machine>(text, out);
-      case Split::Kind::llama3: return encode_by<Cl100kMachine<3>>(text, out);
-      case Split::Kind::qwen2: return encode_by<Cl100kMachine<1>>(text, out);
-      case Split::Kind::o200k: return encode_by<O200kMachine<3, true>>(text, out);
-      case Split::Kind::tekken: return encode_by<O200kMachine<1, false>>(text, out);
-      case Split::Kind::digits_gpt2: return encode_by<DigitsMachine<false>>(text, out);
-      case Split::Kind::runs_gpt2: return encode_by<DigitsMachine<true>>(text, out);
+      case Split::Kind::gpt2: return encode_by<gpt2_pretoken_end_quick>(text, out);
+      case Split::Kind::llama3: return encode_by<cl100k_pretoken_end_quick<3>>(text, out);
+      case Split::Kind::qwen2: return encode_by<cl100k_pretoken_end_quick<1>>(text, out);
+      case Split::Kind::o200k: return encode_by<o200k_pretoken_end_quick<3, true>>(text, out);
+      case Split::Kind::tekken: return encode_by<o200k_pretoken_end_quick<1, false>>(text, out);
+      case Split::Kind::digits_gpt2: return encode_by<digits_end<false>>(text, out);
+      case Split::Kind::runs_gpt2: return encode_by<digits_end<true>>(text, out);
       case Split::Kind::none:
       case Split::Kind::steps: break;
     }
@@ -145,7 +129,9 @@ class BpeEncoder : public Encoder {
     }
   }
 
-  template <class Machine> void encode_by(std::string_view text, std::vector<std::uint32_t>& out) {
+  // kEnd is a state machine, which inlines its common case.
+  template <const char* kEnd(const char* p, const char* end)>
+  void encode_by(std::string_view text, std::vector<std::uint32_t>& out) {
     const char* p = text.data();
     const char* const end = p + text.size();
     while (p < end) {
@@ -154,7 +140,7 @@ class BpeEncoder : public Encoder {
           [&](Word& word) {
             if (p == end) return false;
             word.begin = p;
-            p = Machine::end(p, end);
+            p = kEnd(p, end);
             word.bytes = static_cast<std::size_t>(p - word.begin);
             return true;
           },
