@@ -1,9 +1,5 @@
 #include "text/tokenizer/gpt2_split.h"
 
-#ifdef __SSE2__
-#include <immintrin.h>
-#endif
-
 #include "text/tokenizer/utf8.h"
 
 namespace text {
@@ -14,15 +10,10 @@ bool is_ascii_letter(unsigned char c) { return static_cast<unsigned char>((c | 0
 // Skips ASCII letters, the bulk of most texts, 16 at a time.
 const char* skip_ascii_letters(const char* p, const char* end, const char* cap) {
 #ifdef __SSE2__
-  const __m128i lower = _mm_set1_epi8(0x20), shift = _mm_set1_epi8(static_cast<char>(-'a' - 128)),
-                limit = _mm_set1_epi8(static_cast<char>(26 - 128));
   while (end - p >= 16 && p < cap) {
-    const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    const __m128i moved = _mm_add_epi8(_mm_or_si128(v, lower), shift);
-    const unsigned stops =
-        ~static_cast<unsigned>(_mm_movemask_epi8(_mm_cmplt_epi8(moved, limit))) & 0xFFFFu;
-    if (stops) return p + std::countr_zero(stops);
-    p += 16;
+    const int n = std::countr_one(ascii_letters(sixteen_bytes(p)));
+    p += n;
+    if (n < 16) return p;
   }
 #endif
   while (p < end && p < cap && is_ascii_letter(static_cast<unsigned char>(*p))) ++p;
@@ -79,10 +70,7 @@ struct Reader {
   const char* end;
   const char* cap;
 
-  Reader(const char* p, const char* stop)
-      : end(stop),
-        cap(stop - p > static_cast<std::ptrdiff_t>(kMaxPretokenBytes) ? p + kMaxPretokenBytes
-                                                                      : stop) {}
+  Reader(const char* p, const char* stop) : end(stop), cap(cap_of(p, stop)) {}
 
   bool more(const char* p) const { return p < end && p < cap; }
   Char at(const char* p) const { return decode_char(p, end); }
@@ -180,8 +168,7 @@ const char* cased_end(const char* p, const Reader& text, bool lower) {
 }  // namespace
 
 const char* gpt2_pretoken_end(const char* p, const char* end) {
-  const char* cap =
-      end - p > static_cast<std::ptrdiff_t>(kMaxPretokenBytes) ? p + kMaxPretokenBytes : end;
+  const char* const cap = cap_of(p, end);
   const char* word = p;
   if (*p == ' ') {
     if (++word == end) return end;

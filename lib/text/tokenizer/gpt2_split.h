@@ -25,12 +25,11 @@
 // A byte that is not UTF-8 is a character of class other. A pre-token ends no later than the first
 // character boundary from kMaxPretokenBytes on.
 
+#ifdef __SSE2__
 #include <emmintrin.h>
+#endif
 
 #include "core/base.h"
-
-#ifdef __SSE2__
-#endif
 
 namespace text {
 
@@ -38,6 +37,36 @@ namespace text {
 /// restarts there. The limit bounds the memory of merging, which holds a whole pre-token. Real text
 /// has no such words.
 inline constexpr std::size_t kMaxPretokenBytes = std::size_t{4} << 20;
+
+/// Returns p + kMaxPretokenBytes, or `end` if the text ends before.
+inline const char* cap_of(const char* p, const char* end) {
+  return end - p > static_cast<std::ptrdiff_t>(kMaxPretokenBytes) ? p + kMaxPretokenBytes : end;
+}
+
+#ifdef __SSE2__
+/// Returns a bit mask of the ASCII letters among 16 bytes.
+inline unsigned ascii_letters(__m128i bytes) {
+  const __m128i moved = _mm_add_epi8(
+      _mm_or_si128(bytes, _mm_set1_epi8(0x20)), _mm_set1_epi8(static_cast<char>(-'a' - 128)));
+  return static_cast<unsigned>(
+      _mm_movemask_epi8(_mm_cmplt_epi8(moved, _mm_set1_epi8(static_cast<char>(26 - 128)))));
+}
+
+/// Loads 16 bytes from any address.
+inline __m128i sixteen_bytes(const char* p) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+}
+#endif
+
+/// Returns the end of the 1 to 15 ASCII letters at `word` if the byte after them is ASCII too;
+/// nullptr otherwise, and always without SSE2. 16 bytes from `word` on are readable.
+inline const char* short_word_end([[maybe_unused]] const char* word) {
+#ifdef __SSE2__
+  const int n = std::countr_one(ascii_letters(sixteen_bytes(word)));
+  if (n > 0 && n < 16 && word[n] >= 0) return word + n;
+#endif
+  return nullptr;
+}
 
 /// Returns the end of one of 's 't 'm 'd 're 've 'll at p, or p if there is none. kAnyCase ignores
 /// the case of ASCII letters.
@@ -64,19 +93,8 @@ const char* gpt2_pretoken_end(const char* p, const char* end);
 /// Behaves like gpt2_pretoken_end(); the common case, an ASCII word with or without a leading
 /// space, is inlined.
 inline const char* gpt2_pretoken_end_quick(const char* p, const char* end) {
-#ifdef __SSE2__
-  if (end - p >= 17) {
-    const char* const word = p + (*p == ' ');
-    const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(word));
-    const __m128i moved = _mm_add_epi8(
-        _mm_or_si128(v, _mm_set1_epi8(0x20)), _mm_set1_epi8(static_cast<char>(-'a' - 128)));
-    const __m128i letters = _mm_cmplt_epi8(moved, _mm_set1_epi8(static_cast<char>(26 - 128)));
-    const auto mask = static_cast<unsigned>(_mm_movemask_epi8(letters));
-    const int n = std::countr_one(mask);
-    if (n > 0 && n < 16 && word[n] >= 0) return word + n;
-  }
-#endif
-  return gpt2_pretoken_end(p, end);
+  const char* const found = end - p >= 17 ? short_word_end(p + (*p == ' ')) : nullptr;
+  return found != nullptr ? found : gpt2_pretoken_end(p, end);
 }
 
 /// Returns true if `found`, an end that gpt2_pretoken_end() returned, does not depend on the text
@@ -99,16 +117,6 @@ const char* o200k_pretoken_end(const char* p, const char* end, int k_digits, boo
 /// digits.
 const char* digits_gpt2_pretoken_end(const char* p, const char* end, bool runs);
 
-#ifdef __SSE2__
-/// Returns a bit mask of the ASCII letters among 16 bytes.
-inline unsigned ascii_letters(__m128i bytes) {
-  const __m128i moved = _mm_add_epi8(
-      _mm_or_si128(bytes, _mm_set1_epi8(0x20)), _mm_set1_epi8(static_cast<char>(-'a' - 128)));
-  return static_cast<unsigned>(
-      _mm_movemask_epi8(_mm_cmplt_epi8(moved, _mm_set1_epi8(static_cast<char>(26 - 128)))));
-}
-#endif
-
 /// Returns true for ASCII that may precede the letters of a word: all but letters, digits, \r, \n
 /// and the apostrophe, which may begin a contraction.
 inline bool may_lead_word(unsigned char c) {
@@ -120,15 +128,9 @@ inline bool may_lead_word(unsigned char c) {
 /// character, is inlined.
 template <int kDigits>
 inline const char* cl100k_pretoken_end_quick(const char* p, const char* end) {
-#ifdef __SSE2__
-  if (end - p >= 17) {
-    const char* const word = p + may_lead_word(static_cast<unsigned char>(*p));
-    const int n =
-        std::countr_one(ascii_letters(_mm_loadu_si128(reinterpret_cast<const __m128i*>(word))));
-    if (n > 0 && n < 16 && word[n] >= 0) return word + n;
-  }
-#endif
-  return cl100k_pretoken_end(p, end, kDigits);
+  const char* const found =
+      end - p >= 17 ? short_word_end(p + may_lead_word(static_cast<unsigned char>(*p))) : nullptr;
+  return found != nullptr ? found : cl100k_pretoken_end(p, end, kDigits);
 }
 
 template <int kDigits, bool kContractions>
@@ -136,7 +138,7 @@ inline const char* o200k_pretoken_end_quick(const char* p, const char* end) {
 #ifdef __SSE2__
   if (end - p >= 17) {
     const char* const word = p + (may_lead_word(static_cast<unsigned char>(*p)) || *p == '\'');
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(word));
+    const __m128i bytes = sixteen_bytes(word);
     const unsigned letters = ascii_letters(bytes);
     const int n = std::countr_one(letters);
     if (n > 0 && n < 16 && word[n] >= 0 && word[n] != '\'') {

@@ -60,10 +60,6 @@ class WordEncoder : public Encoder {
   std::unique_ptr<WordCache> cache_;
 };
 
-const char* cap_of(const char* p, const char* end) {
-  return end - p > static_cast<std::ptrdiff_t>(kMaxPretokenBytes) ? p + kMaxPretokenBytes : end;
-}
-
 class UnitsEncoder : public Encoder {
  public:
   explicit UnitsEncoder(const CharUnits& tokenizer) : tokenizer_(tokenizer) {}
