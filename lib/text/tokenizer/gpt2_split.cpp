@@ -180,33 +180,6 @@ const char* gpt2_pretoken_end(const char* p, const char* end) {
   return first == CharClass::space ? space_end(p, end, cap) : run_of(first, p, end, cap);
 }
 
-const char* gpt2_last_cut(const char* begin, const char* end) {
-  // The class of the last characters may depend on later bytes, so they are excluded.
-  if (end - begin < 8) return nullptr;
-  const char* p = end - 4;
-  while (p > begin && (static_cast<unsigned char>(*p) & 0xC0) == 0x80) --p;
-  if (p <= begin) return nullptr;
-  CharClass right = class_at(p, end);
-  while (p > begin) {
-    const char* before = previous_char(begin, p);
-    const CharClass left = class_at(before, p);
-    // A space may belong to the next word. A contraction extends from ' into letters.
-    if (left != right && left != CharClass::space &&
-        !(right == CharClass::letter && *before == '\''))
-      return p;
-    p = before;
-    right = left;
-  }
-  return nullptr;
-}
-
-const char* gpt2_cut(const char* begin, const char* end) {
-  if (const char* found = gpt2_last_cut(begin, end)) return found;
-  if (end - begin <= static_cast<std::ptrdiff_t>(kMaxPretokenBytes)) return nullptr;
-  const char* found = gpt2_pretoken_end(begin, end);
-  return gpt2_is_certain(found, end) ? found : nullptr;
-}
-
 const char* cl100k_pretoken_end(const char* p, const char* end, int k_digits) {
   const Reader text(p, end);
   if (const char* found = any_case_contraction_end(p, text); found != p) return found;

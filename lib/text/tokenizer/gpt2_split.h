@@ -101,14 +101,6 @@ inline const char* gpt2_pretoken_end_quick(const char* p, const char* end) {
 /// after `end`.
 inline bool gpt2_is_certain(const char* found, const char* end) { return end - found >= 8; }
 
-/// Returns a position where the text may be cut; see Tokenizer::cut.
-const char* gpt2_cut(const char* begin, const char* end);
-
-/// Returns the last position in (begin, end) where a pre-token starts regardless of the text before
-/// `begin` and after `end`, and where the text before the position is split as if it ended there.
-/// Returns nullptr if there is none. `begin` must be the start of a pre-token.
-const char* gpt2_last_cut(const char* begin, const char* end);
-
 /// Return the end of the pre-token that starts at p < end, where `end` is the end of the text.
 /// k_digits is 1 or 3.
 const char* cl100k_pretoken_end(const char* p, const char* end, int k_digits);

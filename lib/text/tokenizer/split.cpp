@@ -365,7 +365,6 @@ const char* Split::pretoken_end(const char* p, const char* end) const {
 
 const char* Split::cut(const char* begin, const char* end) const {
   constexpr auto kMax = static_cast<std::ptrdiff_t>(kMaxPretokenBytes);
-  if (kind_ == Kind::gpt2) return gpt2_cut(begin, end);
   if (kind_ == Kind::none || kind_ == Kind::steps) {
     const char* const found = last_certain_end(begin, begin + std::min(end - begin, kMax));
     return found != nullptr ? found : forced_cut(begin, end);
@@ -392,6 +391,9 @@ bool Split::parts(std::uint32_t left, std::uint32_t right) const {
   if (kind_ == Kind::none) return true;  // there are no merges
   if (kind_ == Kind::steps) return false;
   const CharClass l = class_of(left), r = class_of(right);
+  // A space may belong to the next word. A contraction extends from ' into letters.
+  if (kind_ == Kind::gpt2)
+    return l != r && l != CharClass::space && !(r == CharClass::letter && left == '\'');
   // No pre-token continues from a character that is not white space to a space.
   if (l == CharClass::space) return false;
   if (right == ' ') return true;

@@ -99,6 +99,11 @@ class Split {
   std::vector<SplitStep> steps_;
 };
 
+/// Returns a cut of a text that is split as GPT-2's are; see Tokenizer::cut.
+inline const char* gpt2_cut(const char* begin, const char* end) {
+  return Split(Split::Kind::gpt2).cut(begin, end);
+}
+
 /// Returns the machine for a known regular expression; nothing for any other.
 std::optional<Split::Kind> split_kind_of(std::string_view pattern);
 /// Returns the pattern of a machine as in a canonical tokenizer.json. It is not defined for none,

@@ -6,7 +6,7 @@
 
 #include "shard/reader.h"
 #include "text/documents/decode_documents.h"
-#include "text/tokenizer/gpt2_split.h"
+#include "text/tokenizer/split.h"
 #include "text/tokenizer/utf8.h"
 #include "unit/text/texts.h"
 #include "unit/thrown.h"

@@ -1,7 +1,7 @@
 // UTF-8, and splitting texts into words.
 
+#include "text/tokenizer/split.h"
 #include "text/tokenizer/byte_level.h"
-#include "text/tokenizer/gpt2_split.h"
 #include "text/tokenizer/utf8.h"
 #include "text/tokenizer/word_level.h"
 #include "unit/text/texts.h"
