@@ -70,18 +70,13 @@ class PiecesEncoder : public Encoder {
     const char* const end = piece.data() + piece.size();
     const char* const readable = text.data() + text.size();
     for (const char* p = piece.data(); p < end;) {
-      const char* const stop = word_end(p, end);
+      const char* const stop = end_of_joined(p, end, tokenizer_);
       words_.append(p, stop, readable, symbols_, out, [&] {
         merge(p, stop);
         return true;
       });
       p = stop;
     }
-  }
-
-  const char* word_end(const char* p, const char* end) const {
-    return end_of_joined(p, end,
-        [this](std::uint32_t left, std::uint32_t right) { return tokenizer_.joins(left, right); });
   }
 
   void merge(const char* p, const char* stop) {

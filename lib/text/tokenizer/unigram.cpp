@@ -29,7 +29,7 @@ class UnigramEncoder : public Encoder {
   void stretches(std::string_view text, std::vector<std::uint32_t>& out) {
     const char* const end = text.data() + text.size();
     for (const char* p = text.data(); p < end;) {
-      const char* const stop = stretch_end(p, end);
+      const char* const stop = end_of_joined(p, end, tokenizer_);
       const auto bytes = static_cast<std::size_t>(stop - p), before = out.size();
       if (seen_ >= Unigram::kSummed) sum_ = 0;
       bool cached = true;
@@ -44,10 +44,6 @@ class UnigramEncoder : public Encoder {
       seen_ += bytes;
       p = stop;
     }
-  }
-  const char* stretch_end(const char* p, const char* end) const {
-    return end_of_joined(p, end,
-        [this](std::uint32_t left, std::uint32_t right) { return tokenizer_.joins(left, right); });
   }
 
   const Unigram& tokenizer_;

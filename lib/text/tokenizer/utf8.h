@@ -36,14 +36,14 @@ bool is_word_char(std::uint32_t code_point);
 /// The class of each byte below 128.
 extern const CharClass kAsciiClass[128];
 
-/// Returns the end of the longest run of characters from p < end on in which joins(left, right)
-/// holds for all neighbours.
-template <class Joins>
-const char* end_of_joined(const char* p, const char* end, const Joins& joins) {
+/// Returns the end of the longest run of characters from p < end on in which
+/// tokenizer.joins(left, right) holds for all neighbours.
+template <class Tokenizer>
+const char* end_of_joined(const char* p, const char* end, const Tokenizer& tokenizer) {
   Char left = decode_char(p, end);
   for (p += left.bytes; p < end;) {
     const Char right = decode_char(p, end);
-    if (!joins(left.code_point, right.code_point)) break;
+    if (!tokenizer.joins(left.code_point, right.code_point)) break;
     p += right.bytes;
     left = right;
   }
