@@ -362,8 +362,7 @@ std::string ByteLevel::json() const {
           {"pre_tokenizer", pre_tokenizer_of(*this)}},
       bpe_model({{"ignore_merges", parts_.whole_words}}),
       {{"merges", merges_text(merges_.list(), names)},
-          {"vocab",
-              vocabulary_text(vocabulary_, names, outside_vocabulary(parts_.steps, vocabulary_))}});
+          {"vocab", vocabulary_text(vocabulary_, names, parts_.steps)}});
 }
 
 TokenizerPtr make_bytes_tokenizer() {

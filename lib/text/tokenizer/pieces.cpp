@@ -249,9 +249,7 @@ std::string Pieces::json() const {
           {"pre_tokenizer", parts_.rules ? rules_split_json(parts_.steps,
                                                pattern_of(symbols_of(*parts_.rules, vocabulary_)))
                                          : sequence_json("pretokenizers", std::move(splits))}},
-      model,
-      {{"merges", merges}, {"vocab", vocabulary_text(vocabulary_, names,
-                                         outside_vocabulary(parts_.steps, vocabulary_))}});
+      model, {{"merges", merges}, {"vocab", vocabulary_text(vocabulary_, names, parts_.steps)}});
 }
 
 }  // namespace text

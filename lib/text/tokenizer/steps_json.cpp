@@ -65,23 +65,14 @@ std::string object_text(const core::Json& small, std::map<std::string, std::stri
 
 }  // namespace
 
-void JsonText::comma() {
-  if (!out_.empty() && out_.back() != '{' && out_.back() != '[') out_ += ',';
-}
-
 JsonText& JsonText::item() {
-  // Only called between items and after '[': a string that ends in a bracket is closed by its
+  // Only called between items and after a bracket: a string that ends in one is closed by its
   // quote.
-  comma();
+  if (!out_.empty() && out_.back() != '{' && out_.back() != '[') out_ += ',';
   return *this;
 }
 
-JsonText& JsonText::key(std::string_view name) {
-  comma();
-  string(name);
-  out_ += ':';
-  return *this;
-}
+JsonText& JsonText::key(std::string_view name) { return item().string(name).raw(":"); }
 
 JsonText& JsonText::string(std::string_view text) { return raw(core::dump(core::Json(text))); }
 
@@ -91,8 +82,10 @@ std::vector<std::string> names_of(const Tokenizer& tokenizer) {
   return names;
 }
 
-std::string vocabulary_text(const Vocabulary& vocabulary, const std::vector<std::string>& names,
-    const std::vector<bool>& outside) {
+std::string vocabulary_text(
+    const Vocabulary& vocabulary, const std::vector<std::string>& names, const TextSteps& steps) {
+  std::vector<bool> outside(vocabulary.size());
+  for (const AddedToken& token : steps.added()) outside[token.id] = !token.in_model;
   // Most names differ in their first bytes, which are compared as one number.
   struct Name {
     std::uint64_t start;
@@ -101,7 +94,7 @@ std::string vocabulary_text(const Vocabulary& vocabulary, const std::vector<std:
   std::vector<Name> sorted;
   sorted.reserve(vocabulary.count());
   for (std::uint32_t id = 0; id < vocabulary.size(); ++id) {
-    if (!vocabulary.has(id) || (!outside.empty() && outside[id])) continue;
+    if (!vocabulary.has(id) || vocabulary.is_nameless(id) || outside[id]) continue;
     std::uint64_t start = 0;
     for (std::size_t i = 0; i < 8; ++i)
       start = start << 8 | (i < names[id].size() ? static_cast<unsigned char>(names[id][i]) : 0);
@@ -157,14 +150,6 @@ core::Json added_tokens_json(const TextSteps& steps, const std::vector<SpecialTo
         {"normalized", token.normalized}, {"rstrip", token.rstrip},
         {"single_word", token.single_word}, {"special", token.special}});
   return list;
-}
-
-std::vector<bool> outside_vocabulary(const TextSteps& steps, const Vocabulary& vocabulary) {
-  std::vector<bool> outside(vocabulary.size());
-  for (const AddedToken& token : steps.added()) outside[token.id] = !token.in_model;
-  for (std::uint32_t id = 0; id < vocabulary.size(); ++id)
-    if (vocabulary.is_nameless(id)) outside[id] = true;
-  return outside;
 }
 
 core::Json sequence_json(const char* list, std::vector<core::Json> steps) {

@@ -29,16 +29,15 @@ class JsonText {
   std::string text() && { return std::move(out_); }
 
  private:
-  void comma();
   std::string out_;
 };
 
 /// Returns each id's token, which is its name in the file.
 std::vector<std::string> names_of(const Tokenizer& tokenizer);
-/// Returns {name: id}, sorted by name, where names[id] is the token's name in the file. Omits the
-/// ids of `outside` if it is not empty.
+/// Returns {name: id}, sorted by name, where names[id] is the token's name in the file. Omits added
+/// tokens of `steps` that "vocab" did not list, and nameless tokens.
 std::string vocabulary_text(const Vocabulary& vocabulary, const std::vector<std::string>& names,
-    const std::vector<bool>& outside = {});
+    const TextSteps& steps = {});
 /// Returns the merges, each as one string "a b", or as a list if that is not clear or if `lists`.
 std::string merges_text(
     const std::vector<Merge>& merges, const std::vector<std::string>& names, bool lists = false);
@@ -52,8 +51,6 @@ std::string tokenizer_text(const Tokenizer& tokenizer, core::Json parts, const c
 
 /// Returns "added_tokens": all of `steps` if it has any, else the special ones.
 core::Json added_tokens_json(const TextSteps& steps, const std::vector<SpecialToken>& special);
-/// Returns which ids are not in "vocab": added tokens that it did not list, and nameless tokens.
-std::vector<bool> outside_vocabulary(const TextSteps& steps, const Vocabulary& vocabulary);
 /// Returns null, the only step, or a sequence that has the steps under `list`.
 core::Json sequence_json(const char* list, std::vector<core::Json> steps);
 /// Returns "normalizer".

@@ -143,8 +143,7 @@ std::string WordLevel::json() const {
       {{"added_tokens", added_tokens_json({}, added)}, {"decoder", nullptr},
           {"normalizer", normalizer}, {"pre_tokenizer", split}},
       {{"type", "WordLevel"}, {"unk_token", options_.unknown}},
-      {{"vocab",
-          vocabulary_text(vocabulary_, names_of(*this), outside_vocabulary({}, vocabulary_))}});
+      {{"vocab", vocabulary_text(vocabulary_, names_of(*this))}});
 }
 
 const char* plain_word_end(const char* p, const char* end) {
@@ -239,7 +238,7 @@ std::string CharUnits::json() const {
           {"pre_tokenizer", {{"type", "WhitespaceSplit"}}}},
       bpe_model({{"end_of_word_suffix", kEndOfWord}, {"unk_token", unknown_name_}}),
       {{"merges", merges_text(merges_.list(), names)},
-          {"vocab", vocabulary_text(vocabulary_, names, outside_vocabulary({}, vocabulary_))}});
+          {"vocab", vocabulary_text(vocabulary_, names)}});
 }
 
 }  // namespace text
