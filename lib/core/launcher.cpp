@@ -2,8 +2,9 @@
 
 #include <arpa/inet.h>
 
-#include <charconv>
 #include <cstdlib>
+
+#include "core/units.h"
 
 namespace core {
 namespace {
@@ -22,13 +23,11 @@ class Variables {
   }
   std::int64_t number(const char* name, std::int64_t least, std::int64_t most) const {
     const std::string value = text(name);
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     if (value.empty()) bad_usage("{} is not set; the launcher should set it", name);
-    if (error != std::errc() || end != value.data() + value.size() || number < least ||
-        number > most)
+    const auto number = read_number<std::int64_t>(value);
+    if (!number || *number < least || *number > most)
       bad_usage("{} is '{}', not a number from {} to {}", name, value, least, most);
-    return number;
+    return *number;
   }
   std::int64_t number_or(const char* name, std::int64_t otherwise) const {
     return has(name) ? number(name, 0, kMostRanks) : otherwise;
@@ -162,15 +161,12 @@ Part part(const std::string& text, const Environment& environment) {
           std::max<std::int64_t>(1, count));
     return {away / step, count};
   }
-  std::int64_t index = 0, count = 0;
-  const char* const end = text.data() + text.size();
-  const auto first = std::from_chars(text.data(), end, index);
-  const bool slash = first.ec == std::errc() && first.ptr != end && *first.ptr == '/';
-  const auto second = std::from_chars(slash ? first.ptr + 1 : end, end, count);
-  if (!slash || second.ec != std::errc() || second.ptr != end || index < 1 || index > count ||
-      count > kMostRanks)
+  const auto slash = std::min(text.find('/'), text.size());
+  const auto index = read_number<std::int64_t>(text.substr(0, slash));
+  const auto count = read_number<std::int64_t>(text.substr(std::min(slash + 1, text.size())));
+  if (!index || !count || *index < 1 || *index > *count || *count > kMostRanks)
     bad_usage("--part: '{}' is not I/N with I from 1 to N, launcher or all", text);
-  return {index - 1, count};
+  return {*index - 1, *count};
 }
 
 void PartNames::add(const Part& part, const std::string& name) {

@@ -7,13 +7,13 @@
 
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <climits>
 #include <filesystem>
 
 #include "core/hash.h"
 #include "core/io.h"
 #include "core/plain_text.h"
+#include "core/units.h"
 
 namespace core {
 namespace {
@@ -86,12 +86,8 @@ bool holds_descriptors(const fs::path& folder) {
 std::optional<int> descriptor_of(const fs::path& path) {
   if (path == "/dev/stdout") return STDOUT_FILENO;
   if (path == "/dev/stderr") return STDERR_FILENO;
-  const std::string name = path.filename().string();
-  int number = 0;
-  const char* const end = name.data() + name.size();
-  const auto [rest, error] = std::from_chars(name.data(), end, number);
-  if (error != std::errc() || rest != end || number < 0) return std::nullopt;
-  if (!holds_descriptors(path.parent_path())) return std::nullopt;
+  const auto number = read_number<int>(path.filename().native());
+  if (!number || *number < 0 || !holds_descriptors(path.parent_path())) return std::nullopt;
   return number;
 }
 

@@ -1,17 +1,12 @@
 #include "core/units.h"
 
-#include <charconv>
-
 namespace core {
 namespace {
 
 double parse_number(std::string_view text, std::string_view whole, const char* what) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty() ||
-      !std::isfinite(value))
-    bad_usage("'{}' is not {}", whole, what);
-  return value;
+  const auto value = read_number<double>(text);
+  if (!value || !std::isfinite(*value)) bad_usage("'{}' is not {}", whole, what);
+  return *value;
 }
 
 constexpr std::string_view kUnits = "KMGT";
@@ -51,11 +46,9 @@ std::int64_t parse_whole(std::string_view text, std::int64_t unit) {
   std::string_view digits = plain;
   if (unit == 1024 && digits.size() > 3 && digits.ends_with("iB")) digits.remove_suffix(2);
   const std::int64_t factor = power_of(unit, take_power(digits));
-  std::int64_t whole = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), whole);
-  if (error == std::errc{} && end == digits.data() + digits.size() && !digits.empty()) {
+  if (const auto whole = read_number<std::int64_t>(digits)) {
     std::int64_t result = 0;
-    if (__builtin_mul_overflow(whole, factor, &result)) bad_usage("'{}' is too large", text);
+    if (__builtin_mul_overflow(*whole, factor, &result)) bad_usage("'{}' is too large", text);
     return result;
   }
   const double value = parse_number(digits, text, kWhat) * static_cast<double>(factor);
@@ -68,6 +61,19 @@ std::int64_t parse_whole(std::string_view text, std::int64_t unit) {
 
 }  // namespace
 
+std::optional<std::vector<std::uint32_t>> read_ids(std::string_view text) {
+  std::vector<std::uint32_t> ids;
+  while (!text.empty()) {
+    const auto word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    if (word.empty()) continue;
+    const auto id = read_number<std::uint32_t>(word);
+    if (!id) return std::nullopt;
+    ids.push_back(*id);
+  }
+  return ids;
+}
+
 std::int64_t parse_count(std::string_view text) { return parse_whole(text, 1000); }
 std::int64_t parse_size(std::string_view text) { return parse_whole(text, 1024); }
 
@@ -77,12 +83,10 @@ double parse_real(std::string_view text) {
   const bool percent = digits.ends_with('%');
   if (percent) digits.remove_suffix(1);
   const int power = take_power(digits);
-  double value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc{} || end != digits.data() + digits.size() || std::isnan(value))
-    bad_usage("'{}' is not a number", text);
-  if (percent) bad_usage("'{}' is not a number; write {}", text, value / 100);
-  return value * static_cast<double>(power_of(1000, power));
+  const auto value = read_number<double>(digits);
+  if (!value || std::isnan(*value)) bad_usage("'{}' is not a number", text);
+  if (percent) bad_usage("'{}' is not a number; write {}", text, *value / 100);
+  return *value * static_cast<double>(power_of(1000, power));
 }
 
 std::string counted(std::uint64_t n, std::string_view thing) {

@@ -1,9 +1,22 @@
 #pragma once
-// Parses and formats sizes and durations for people.
+// Parses and formats sizes and durations for people, and numbers of other programs.
+
+#include <charconv>
 
 #include "core/base.h"
 
 namespace core {
+
+/// Returns the number that the whole text is, as std::from_chars() reads it; nothing for any other
+/// text and for a number that a T does not hold.
+template <class T> std::optional<T> read_number(std::string_view text) {
+  T number{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+}
+/// Returns the token ids of a text, which are separated by spaces; nothing for any other text.
+std::optional<std::vector<std::uint32_t>> read_ids(std::string_view text);
 
 /// Parses a count: "64", "64K", "1.5M" (K, M, G, T: powers of 1000). As in parse_size() and
 /// parse_real(), a leading + and underscores between digits have no meaning. Throws Error{usage}.

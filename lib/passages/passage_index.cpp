@@ -1,9 +1,8 @@
 #include "passages/passage_index.h"
 
-#include <charconv>
-
 #include "core/file_text.h"
 #include "core/parallel.h"
+#include "core/units.h"
 #include "passages/analysis.h"
 #include "passages/pack_data.h"
 #include "text/documents/decode_documents.h"
@@ -25,21 +24,10 @@ constexpr std::size_t kTogether = 4096;  // queries per batch
 
 std::vector<std::uint32_t> parse_ids(
     std::string_view line, std::size_t types, const std::string& origin) {
-  std::vector<std::uint32_t> ids;
-  const char *at = line.data(), *const end = at + line.size();
-  while (at < end) {
-    if (*at == ' ') {
-      ++at;
-      continue;
-    }
-    std::uint32_t id = 0;
-    const auto [next, error] = std::from_chars(at, end, id);
-    if (error != std::errc() || (next < end && *next != ' ') || id >= types)
-      core::bad_data("{}: with --ids, takes token ids below {} separated by spaces", origin, types);
-    ids.push_back(id);
-    at = next;
-  }
-  return ids;
+  const auto ids = core::read_ids(line);
+  if (!ids || std::ranges::any_of(*ids, [&](std::uint32_t id) { return id >= types; }))
+    core::bad_data("{}: with --ids, takes token ids below {} separated by spaces", origin, types);
+  return *ids;
 }
 
 core::OrderedJson describe(

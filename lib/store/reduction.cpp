@@ -1,7 +1,6 @@
 #include "store/reduction.h"
 
-#include <charconv>
-
+#include "core/units.h"
 #include "store/exact_search.h"
 
 namespace store {
@@ -27,15 +26,11 @@ std::string path_of(const std::string& folder, const std::string& name) {
 // Parses the number of "FORM:number".
 std::uint64_t count_behind(
     std::string_view form, const std::string& text, const char* flag, const char* others) {
-  std::uint64_t count = 0;
-  const char *const begin = text.data() + std::min(form.size(), text.size()), *const end =
-                                                                                  text.data() +
-                                                                                  text.size();
-  const auto [at, error] = std::from_chars(begin, end, count);
-  if (!text.starts_with(form) || error != std::errc() || at != end || count < 1 ||
-      count > kMostCount)
+  const auto count =
+      core::read_number<std::uint64_t>(text.substr(std::min(form.size(), text.size())));
+  if (!text.starts_with(form) || !count || *count < 1 || *count > kMostCount)
     core::bad_usage("{}: '{}' is neither {}", flag, text, others);
-  return count;
+  return *count;
 }
 
 void project(

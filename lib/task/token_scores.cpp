@@ -1,8 +1,7 @@
 #include "task/token_scores.h"
 
-#include <charconv>
-
 #include "core/plain_text.h"
+#include "core/units.h"
 
 namespace task {
 namespace {
@@ -116,11 +115,9 @@ void TokenScoreReader::read_heading() {
 
 template <class T> T TokenScoreReader::number(std::size_t column, const char* what) const {
   const std::string_view text = field(line_, column);
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty())
-    core::bad_data("{}:{}: {} '{}' is not a number", name(), line_number_, what, text);
-  return value;
+  const auto value = core::read_number<T>(text);
+  if (!value) core::bad_data("{}:{}: {} '{}' is not a number", name(), line_number_, what, text);
+  return *value;
 }
 
 bool TokenScoreReader::next(TokenScore& score) {

@@ -2,6 +2,7 @@
 
 #include "core/file_text.h"
 #include "core/path_kind.h"
+#include "core/units.h"
 #include "text/formats/import.h"
 #include "text/formats/sentencepiece.h"
 #include "text/formats/tokenizer_json.h"
@@ -102,13 +103,12 @@ SentencepieceAround around_of(const std::string& folder) {
   const auto tokens = config.contains("added_tokens_decoder") ? config["added_tokens_decoder"]
                                                               : older_tokens(folder, config);
   for (const auto& [id, token] : tokens.items()) {
-    std::uint32_t number = 0;
-    const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
-    if (error != std::errc{} || end != id.data() + id.size() || !token.is_object() ||
-        !token.contains("content") || !token["content"].is_string())
+    const auto number = core::read_number<std::uint32_t>(id);
+    if (!number || !token.is_object() || !token.contains("content") ||
+        !token["content"].is_string())
       core::bad_data("{}: added tokens: {} is not a token", folder, id);
     const bool special = flag_of(token, "special", false);
-    around.added[number] = {.id = number,
+    around.added[*number] = {.id = *number,
         .content = token["content"].get<std::string>(),
         .special = special,
         .normalized = flag_of(token, "normalized", !special),

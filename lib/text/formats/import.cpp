@@ -6,6 +6,7 @@
 
 #include "core/io.h"
 #include "core/json.h"
+#include "core/units.h"
 #include "text/formats/tokenizer_json.h"
 #include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/utf8.h"
@@ -44,7 +45,8 @@ std::optional<std::uint64_t> number_in_line(std::string_view text, int n) {
   for (int i = 0; i <= n; ++i)
     if (!lines.next(line)) return std::nullopt;
   const std::size_t space = line.rfind(' ');
-  return space == line.npos ? std::nullopt : parse_count(line.substr(space + 1));
+  return space == line.npos ? std::nullopt
+                            : core::read_number<std::uint64_t>(line.substr(space + 1));
 }
 
 // Names without text in the vocabularies of GPT-2, RoBERTa and BART.
@@ -78,7 +80,8 @@ Vocabulary read_ranks(const NamedText& file) {
     if (line.empty()) continue;
     const std::size_t space = line.find(' ');
     const auto token = space == line.npos ? std::nullopt : of_base64(line.substr(0, space));
-    const auto rank = space == line.npos ? std::nullopt : parse_count(line.substr(space + 1));
+    const auto rank = space == line.npos ? std::nullopt
+                                         : core::read_number<std::uint64_t>(line.substr(space + 1));
     if (!token || token->empty() || !rank) lines.refuse("not a base64 token and its rank");
     if (*rank >= 2 * file.text.size()) lines.refuse("rank {} is too high", *rank);
     if (!vocabulary.set(static_cast<std::uint32_t>(*rank), *token))
@@ -139,7 +142,8 @@ template <class Take> void each_name(const NamedText& file, Take take) {
     const bool overwrite = line.ends_with(kOverwrite);
     if (overwrite) line.remove_suffix(kOverwrite.size());
     const std::size_t space = line.rfind(' ');
-    if (space == line.npos || space == 0 || !parse_count(line.substr(space + 1)))
+    if (space == line.npos || space == 0 ||
+        !core::read_number<std::uint64_t>(line.substr(space + 1)))
       lines.refuse("not a word, a space and its count");
     const std::string_view name = line.substr(0, space);
     if (!is_valid_utf8(name)) lines.refuse("not UTF-8");

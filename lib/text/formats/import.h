@@ -3,8 +3,6 @@
 // Recognises the files that tokenizers are made of by their first bytes.
 // Reads the lines of a text in memory and reports errors with their line numbers.
 
-#include <charconv>
-
 #include "text/tokenizer/tokenizer.h"
 
 namespace text {
@@ -60,14 +58,6 @@ class Lines {
   std::string name_;
   std::size_t number_ = 0;
 };
-
-/// Parses a number that consists of decimal digits only.
-inline std::optional<std::uint64_t> parse_count(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 /// Reads one or two files, whose contents determine their kinds:
 ///   encoder.json (vocab.json) + vocab.bpe (merges.txt)   GPT-2's two files, in either order

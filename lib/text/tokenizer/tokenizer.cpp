@@ -1,6 +1,6 @@
 #include "text/tokenizer/tokenizer.h"
 
-#include <charconv>
+#include "core/units.h"
 
 namespace text {
 
@@ -154,27 +154,12 @@ void StreamEncoder::finish(std::vector<std::uint32_t>& out) {
 }
 
 std::vector<std::uint32_t> TextOrIds::encode(const std::string& text, bool ids) const {
-  std::vector<std::uint32_t> tokens;
-  if (!ids) {
-    if (tokenizer_ == nullptr)
-      core::bad_usage("{} has no tokenizer; give token ids with --ids", name_);
-    tokens = tokenizer_->encode(text);
-  }
-  const char *at = text.data(), *const end = at + text.size();
-  while (ids && at < end) {
-    if (*at == ' ') {
-      ++at;
-      continue;
-    }
-    std::uint32_t id = 0;
-    const auto [next, error] = std::from_chars(at, end, id);
-    if (error != std::errc() || (next < end && *next != ' '))
-      core::bad_usage("--ids: takes token ids separated by spaces, not '{}'", text);
-    tokens.push_back(id);
-    at = next;
-  }
-  if (tokens.empty()) core::bad_usage("TEXT: takes at least one token");
-  return tokens;
+  if (!ids && tokenizer_ == nullptr)
+    core::bad_usage("{} has no tokenizer; give token ids with --ids", name_);
+  const auto tokens = ids ? core::read_ids(text) : std::optional(tokenizer_->encode(text));
+  if (!tokens) core::bad_usage("--ids: takes token ids separated by spaces, not '{}'", text);
+  if (tokens->empty()) core::bad_usage("TEXT: takes at least one token");
+  return *tokens;
 }
 
 std::string TextOrIds::decode(std::span<const std::uint32_t> tokens) const {
