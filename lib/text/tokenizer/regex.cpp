@@ -69,10 +69,40 @@ constexpr std::uint32_t kQuickSteps = 128;
 constexpr std::size_t kShown = 120;  // bytes of a pattern that a message shows
 
 std::string shown(const std::string& pattern) {
-  if (pattern.size() <= kShown) return pattern;
+  if (pattern.size() <= kShown) return core::printable(pattern);
   std::size_t n = kShown;
-  while (n > 0 && (static_cast<unsigned char>(pattern[n]) & 0xC0) == 0x80) --n;
-  return pattern.substr(0, n) + "...";
+  while (n > 0 && core::is_continuation(pattern[n])) --n;
+  return core::printable(pattern.substr(0, n)) + "...";
+}
+
+[[noreturn]] void refuse(const std::string& pattern, std::string_view why) {
+  core::bad_data("the pattern {} {}", shown(pattern), why);
+}
+
+struct Free {
+  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+  void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
+  void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
+  void operator()(pcre2_jit_stack* stack) const { pcre2_jit_stack_free(stack); }
+};
+template <class T> using Owned = std::unique_ptr<T, Free>;
+
+template <class T> Owned<T> made(T* memory) {
+  if (memory == nullptr) core::fail(core::Code::out_of_memory, "no memory to match a pattern");
+  return Owned<T>(memory);
+}
+
+// Compiles `text`, the form of `pattern` for PCRE2. Otherwise says what the pattern `is_not`.
+Owned<pcre2_code> compiled(const std::string& text, std::uint32_t options,
+    const std::string& pattern, const char* is_not) {
+  int error = 0;
+  PCRE2_SIZE where = 0;
+  Owned<pcre2_code> code(pcre2_compile(
+      reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), options, &error, &where, nullptr));
+  if (code) return code;
+  char message[120] = "";
+  pcre2_get_error_message(error, reinterpret_cast<PCRE2_UCHAR*>(message), sizeof message);
+  refuse(pattern, fmt::format("is not {}: {}", is_not, message));
 }
 
 // Counts the steps of a match: each attempted item and each skipped byte.
@@ -90,33 +120,24 @@ int count_step(pcre2_callout_block* block, void* data) {
 
 // The matching state of a thread.
 struct Matcher {
-  pcre2_match_data* data = pcre2_match_data_create(1, nullptr);
-  pcre2_match_context* quick = pcre2_match_context_create(nullptr);
-  pcre2_match_context* counted = pcre2_match_context_create(nullptr);
-  pcre2_jit_stack* stack = pcre2_jit_stack_create(32768, 64 << 20, nullptr);
+  Owned<pcre2_match_data> data = made(pcre2_match_data_create(1, nullptr));
+  Owned<pcre2_match_context> quick = made(pcre2_match_context_create(nullptr));
+  Owned<pcre2_match_context> counted = made(pcre2_match_context_create(nullptr));
+  Owned<pcre2_jit_stack> stack = made(pcre2_jit_stack_create(32768, 64 << 20, nullptr));
   Matcher() {
-    if (data == nullptr || quick == nullptr || counted == nullptr || stack == nullptr)
-      core::fail(core::Code::out_of_memory, "no memory to match a pattern");
-    pcre2_set_match_limit(quick, kQuickSteps);
-    pcre2_set_match_limit(counted, 100000000);  // the budget is the effective limit
-    for (pcre2_match_context* const context : {quick, counted}) {
+    pcre2_set_match_limit(quick.get(), kQuickSteps);
+    pcre2_set_match_limit(counted.get(), 100000000);  // the budget is the effective limit
+    for (pcre2_match_context* const context : {quick.get(), counted.get()}) {
       pcre2_set_heap_limit(context, 65536);
-      pcre2_jit_stack_assign(context, nullptr, stack);
+      pcre2_jit_stack_assign(context, nullptr, stack.get());
     }
-  }
-  Matcher(Matcher&&) = delete;
-  ~Matcher() {
-    pcre2_jit_stack_free(stack);
-    pcre2_match_context_free(counted);
-    pcre2_match_context_free(quick);
-    pcre2_match_data_free(data);
   }
 
   int run(const pcre2_code* code, const char* begin, const char* from, const char* end,
       bool certain, pcre2_match_context* context) const {
     return pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(begin),
         static_cast<PCRE2_SIZE>(end - begin), static_cast<PCRE2_SIZE>(from - begin),
-        certain ? PCRE2_PARTIAL_HARD : 0, data, context);
+        certain ? PCRE2_PARTIAL_HARD : 0, data.get(), context);
   }
 };
 
@@ -131,13 +152,6 @@ const char* border(const char* begin, const char* p) {
 }
 
 constexpr std::uint32_t kFirstSteps = 1000;  // steps of a match before its cost is counted exactly
-constexpr std::size_t kShownOfName = 120;    // bytes of a pattern that a message shows
-
-[[noreturn]] void refuse_name(const std::string& pattern, std::string_view why) {
-  const bool cut = pattern.size() > kShownOfName;
-  core::bad_data("the pattern {}{} {}", core::printable(pattern.substr(0, kShownOfName)),
-      cut ? "..." : "", why);
-}
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
@@ -167,7 +181,7 @@ std::string in_pcre2(const std::string& pattern) {
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     const char c = pattern[i], next = i + 1 < pattern.size() ? pattern[i + 1] : '\0';
     const auto refuse_here = [&](std::size_t bytes) {
-      refuse_name(
+      refuse(
           pattern, fmt::format("is not supported: {}", core::printable(pattern.substr(i, bytes))));
     };
     if (c == '\\' && next != '\0') {
@@ -196,73 +210,49 @@ std::string in_pcre2(const std::string& pattern) {
 
 // The matching state of a thread.
 struct NameMatcher {
-  pcre2_match_data* data = pcre2_match_data_create(64, nullptr);
-  pcre2_match_context* context = pcre2_match_context_create(nullptr);
-  NameMatcher() {
-    if (data == nullptr || context == nullptr)
-      core::fail(core::Code::out_of_memory, "no memory to match a pattern");
-    pcre2_set_heap_limit(context, 65536);
-  }
-  NameMatcher(NameMatcher&&) = delete;
-  ~NameMatcher() {
-    pcre2_match_context_free(context);
-    pcre2_match_data_free(data);
-  }
+  Owned<pcre2_match_data> data = made(pcre2_match_data_create(64, nullptr));
+  Owned<pcre2_match_context> context = made(pcre2_match_context_create(nullptr));
+  NameMatcher() { pcre2_set_heap_limit(context.get(), 65536); }
 };
 
 }  // namespace
 
 struct Regex::Code {
-  pcre2_code* quick = nullptr;
-  pcre2_code* counted = nullptr;  // with a callout before every item
+  Owned<pcre2_code> quick;
+  Owned<pcre2_code> counted;  // with a callout before every item
   bool jit = false;
-  ~Code() {
-    pcre2_code_free(quick);
-    pcre2_code_free(counted);
-  }
 };
 
 Regex::Regex(const std::string& pattern) : pattern_(pattern) {
-  const auto refuse = [&](std::string_view why) {
-    core::bad_data("the pattern {} {}", shown(pattern), why);
-  };
   // A leading (*VERB) sets options of PCRE2, which Oniguruma does not have.
-  if (pattern.starts_with("(*")) refuse("is not supported: (* at its start");
+  if (pattern.starts_with("(*")) refuse(pattern, "is not supported: (* at its start");
   // The most repetitions; a repeated character is compared without counting steps.
   constexpr std::size_t kMaxRepeat = 1000;
   if (largest_repeat(pattern) > kMaxRepeat)
-    refuse(fmt::format("is not supported: it repeats more than {} times", kMaxRepeat));
+    refuse(pattern, fmt::format("is not supported: it repeats more than {} times", kMaxRepeat));
   auto code = std::make_shared<Code>();
   const std::string text = translated(pattern);
   // ^ and $ match at lines, as in Ruby's syntax.
   constexpr std::uint32_t kOptions =
       PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
   const auto compile = [&](std::uint32_t more) {
-    int error = 0;
-    PCRE2_SIZE where = 0;
-    pcre2_code* const made = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
-        kOptions | more, &error, &where, nullptr);
-    if (made == nullptr) {
-      char message[120] = "";
-      pcre2_get_error_message(error, reinterpret_cast<PCRE2_UCHAR*>(message), sizeof message);
-      refuse(fmt::format("is not supported: {}", message));
-    }
-    pcre2_jit_compile(made, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);  // or it interprets
-    return made;
+    auto one = compiled(text, kOptions | more, pattern, "supported");
+    pcre2_jit_compile(one.get(), PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);  // or it interprets
+    return one;
   };
   code->quick = compile(0);
   const auto has = [&](std::uint32_t what) {
     std::uint32_t most = 0;
-    pcre2_pattern_info(code->quick, what, &most);
+    pcre2_pattern_info(code->quick.get(), what, &most);
     return most > 0;
   };
   if (has(PCRE2_INFO_MAXLOOKBEHIND))
-    refuse("looks behind (\\b, ^, (?<...)); such patterns are not supported");
+    refuse(pattern, "looks behind (\\b, ^, (?<...)); such patterns are not supported");
   if (has(PCRE2_INFO_BACKREFMAX))
-    refuse("refers back to a group (\\1); such patterns are not supported");
+    refuse(pattern, "refers back to a group (\\1); such patterns are not supported");
   code->counted = compile(PCRE2_AUTO_CALLOUT);
   std::size_t bytes = 0;
-  pcre2_pattern_info(code->counted, PCRE2_INFO_JITSIZE, &bytes);
+  pcre2_pattern_info(code->counted.get(), PCRE2_INFO_JITSIZE, &bytes);
   code->jit = bytes > 0;
   code_ = std::move(code);
 }
@@ -270,24 +260,25 @@ Regex::Regex(const std::string& pattern) : pattern_(pattern) {
 std::optional<Regex::Match> Regex::find(
     const char* begin, const char* from, const char* end, MatchBudget& budget, bool certain) const {
   thread_local const Matcher matcher;
-  const PCRE2_SIZE* const at = pcre2_get_ovector_pointer(matcher.data);
+  const PCRE2_SIZE* const at = pcre2_get_ovector_pointer(matcher.data.get());
   // Searches a part of the text first. It contains nearly every match and all that the match
   // depends on.
   while (from < end) {
     const bool part = end - from > kQuickBytes;
     const char* const stop = part ? border(from, from + kQuickBytes) : end;
-    const int found = matcher.run(code_->quick, begin, from, stop, part || certain, matcher.quick);
+    const int found =
+        matcher.run(code_->quick.get(), begin, from, stop, part || certain, matcher.quick.get());
     if (found >= 0) return Match{begin + at[0], begin + at[1]};
     if (found != PCRE2_ERROR_NOMATCH) break;
     from = stop;
   }
   if (from >= end) return std::nullopt;
   Count count{&budget, static_cast<PCRE2_SIZE>(from - begin)};
-  pcre2_set_callout(matcher.counted, count_step, &count);
+  pcre2_set_callout(matcher.counted.get(), count_step, &count);
   int found = PCRE2_ERROR_CALLOUT;
   // The interpreter checks the whole text for invalid UTF-8.
   if (budget.take(code_->jit ? 1 : 1 + static_cast<std::size_t>(end - from) / 16))
-    found = matcher.run(code_->counted, begin, from, end, certain, matcher.counted);
+    found = matcher.run(code_->counted.get(), begin, from, end, certain, matcher.counted.get());
   if (found >= 0) return Match{begin + at[0], begin + at[1]};
   if (found == PCRE2_ERROR_NOMATCH || found == PCRE2_ERROR_PARTIAL) return std::nullopt;
   if (found == PCRE2_ERROR_CALLOUT)
@@ -298,28 +289,18 @@ std::optional<Regex::Match> Regex::find(
 }
 
 struct PythonRegex::Code {
-  pcre2_code* compiled = nullptr;
+  Owned<pcre2_code> compiled;
   std::size_t group = 0;  // the one that find() returns
-  ~Code() { pcre2_code_free(compiled); }
 };
 
 PythonRegex::PythonRegex(const std::string& pattern, Range range) : pattern_(pattern) {
-  const std::string text = in_pcre2(pattern);
   const std::uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_ANCHORED |
                                 PCRE2_NEVER_BACKSLASH_C |
                                 (range == Range::whole ? PCRE2_ENDANCHORED : 0);
   auto code = std::make_shared<Code>();
-  int error = 0;
-  PCRE2_SIZE where = 0;
-  code->compiled = pcre2_compile(
-      reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), options, &error, &where, nullptr);
-  if (code->compiled == nullptr) {
-    char message[120] = "";
-    pcre2_get_error_message(error, reinterpret_cast<PCRE2_UCHAR*>(message), sizeof message);
-    refuse_name(pattern, fmt::format("is not a regular expression: {}", message));
-  }
+  code->compiled = text::compiled(in_pcre2(pattern), options, pattern, "a regular expression");
   const int group =
-      pcre2_substring_number_from_name(code->compiled, reinterpret_cast<PCRE2_SPTR>("idx"));
+      pcre2_substring_number_from_name(code->compiled.get(), reinterpret_cast<PCRE2_SPTR>("idx"));
   if (group > 0) code->group = static_cast<std::size_t>(group);
   code_ = std::move(code);
 }
@@ -328,20 +309,21 @@ std::optional<std::string_view> PythonRegex::find(
     std::string_view name, std::int64_t& steps) const {
   thread_local const NameMatcher matcher;
   for (std::int64_t limit = kFirstSteps;; limit *= 10) {
-    if (steps < limit) refuse_name(pattern_, "takes too many steps");
-    pcre2_set_match_limit(matcher.context, static_cast<std::uint32_t>(limit));
-    const int found = pcre2_match(code_->compiled, reinterpret_cast<PCRE2_SPTR>(name.data()),
-        name.size(), 0, 0, matcher.data, matcher.context);
+    if (steps < limit) refuse(pattern_, "takes too many steps");
+    pcre2_set_match_limit(matcher.context.get(), static_cast<std::uint32_t>(limit));
+    const int found = pcre2_match(code_->compiled.get(), reinterpret_cast<PCRE2_SPTR>(name.data()),
+        name.size(), 0, 0, matcher.data.get(), matcher.context.get());
     if (found == PCRE2_ERROR_MATCHLIMIT) {
       steps -= limit;
       continue;
     }
     steps -= kFirstSteps / 10;
     if (found == PCRE2_ERROR_NOMATCH) return std::nullopt;
-    if (found < 0) refuse_name(pattern_, fmt::format("is too complex (PCRE2's {})", found));
-    const PCRE2_SIZE* const at = pcre2_get_ovector_pointer(matcher.data) + 2 * code_->group;
+    if (found < 0) refuse(pattern_, fmt::format("is too complex (PCRE2's {})", found));
+    const PCRE2_SIZE* const at = pcre2_get_ovector_pointer(matcher.data.get()) + 2 * code_->group;
     const bool has_group = found == 0 || code_->group < static_cast<std::size_t>(found);
-    if (!has_group || code_->group >= pcre2_get_ovector_count(matcher.data) || at[0] == PCRE2_UNSET)
+    if (!has_group || code_->group >= pcre2_get_ovector_count(matcher.data.get()) ||
+        at[0] == PCRE2_UNSET)
       return std::string_view();
     return name.substr(at[0], at[1] - at[0]);
   }
