@@ -31,13 +31,7 @@ std::size_t space_at_end(std::string_view text) {
 }
 
 std::size_t space_at_start(std::string_view text) {
-  const char* const end = text.data() + text.size();
-  const char* p = text.data();
-  while (p < end) {
-    const Char c = decode_char(p, end);
-    if (class_of(c.code_point) != CharClass::space) break;
-    p += c.bytes;
-  }
+  const char* const p = skip_unicode_space(text.data(), text.data() + text.size());
   return static_cast<std::size_t>(p - text.data());
 }
 

@@ -95,6 +95,15 @@ CharClass class_of(std::uint32_t code_point) {
   return static_cast<CharClass>(both_of(code_point) & 3);
 }
 
+const char* skip_unicode_space(const char* p, const char* end) {
+  while (p < end) {
+    const Char c = decode_char(p, end);
+    if (class_of(c.code_point) != CharClass::space) return p;
+    p += c.bytes;
+  }
+  return p;
+}
+
 LetterKind letter_kind_of(std::uint32_t code_point) {
   if (code_point > 0x10FFFF) return LetterKind::none;
   return static_cast<LetterKind>(both_of(code_point) >> 2);

@@ -18,6 +18,9 @@ enum class CharClass : std::uint8_t { letter, number, space, other };
 /// safe.
 CharClass class_of(std::uint32_t code_point);
 
+/// Returns the first character from p on that is not white space, or `end`.
+const char* skip_unicode_space(const char* p, const char* end);
+
 /// LetterKind classifies letters by case, and marks, as o200k's pattern does.
 enum class LetterKind : std::uint8_t {
   none,

@@ -179,15 +179,6 @@ const char* unicode_word_end(const char* p, const char* end) {
   return p;
 }
 
-const char* skip_unicode_space(const char* p, const char* end) {
-  while (p < end) {
-    const Char c = decode_char(p, end);
-    if (class_of(c.code_point) != CharClass::space) return p;
-    p += c.bytes;
-  }
-  return p;
-}
-
 const char* unicode_word_cut(const char* begin, const char* end) {
   // ASCII white space always ends a character; other white space is found too, but only whole.
   for (const char* p = end; p > begin; p = previous_char(begin, p)) {

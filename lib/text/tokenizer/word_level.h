@@ -42,8 +42,6 @@ class WordLevel : public Tokenizer {
 /// or p + kMaxPretokenBytes (longer words are cut there).
 const char* plain_word_end(const char* p, const char* end);    // separators: ' ' and '\n'
 const char* unicode_word_end(const char* p, const char* end);  // separators: white space
-/// Returns the first character from p on that is not white space, or `end`.
-const char* skip_unicode_space(const char* p, const char* end);
 /// Implement Tokenizer::cut for the two kinds of words.
 const char* plain_word_cut(const char* begin, const char* end);
 const char* unicode_word_cut(const char* begin, const char* end);
