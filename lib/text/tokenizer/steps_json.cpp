@@ -141,9 +141,7 @@ std::string tokenizer_text(const Tokenizer& tokenizer, core::Json parts, const c
 }
 
 core::Json added_tokens_json(const TextSteps& steps, const std::vector<SpecialToken>& special) {
-  auto tokens = steps.added();
-  if (tokens.empty())
-    for (const auto& [id, content] : special) tokens.push_back({id, content, true});
+  const auto tokens = steps.added().empty() ? as_added(special) : steps.added();
   auto list = core::Json::array();
   for (const auto& token : tokens)
     list.push_back({{"content", token.content}, {"id", token.id}, {"lstrip", token.lstrip},
