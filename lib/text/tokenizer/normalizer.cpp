@@ -219,6 +219,15 @@ class StepRun {
 
 }  // namespace
 
+void append_marked(std::string_view text, std::string_view mark, std::string& out) {
+  for (std::size_t from = 0; from < text.size();) {
+    const auto space = std::min(text.find(' ', from), text.size());
+    out.append(text, from, space - from);
+    if (space < text.size()) out += mark;
+    from = space + 1;
+  }
+}
+
 Charsmap::Charsmap(std::string_view bytes) {
   std::uint32_t size = 0;
   if (bytes.size() >= sizeof size) std::memcpy(&size, bytes.data(), sizeof size);
@@ -356,12 +365,7 @@ std::string_view Normalizer::apply_in_one_pass(
     return {bytes, text.substr(at, bytes)};
   };
   const auto append = [&](std::string_view part) {
-    for (std::size_t from = 0; from < part.size();) {
-      const auto space = std::min(part.find(' ', from), part.size());
-      buffer.append(part, from, space - from);
-      if (space < part.size()) buffer += mark_;
-      from = space + 1;
-    }
+    append_marked(part, mark_, buffer);
     if (buffer.size() > room)
       core::bad_data(
           "the tokenizer's normalizer makes this text more than {} times as long, which is "

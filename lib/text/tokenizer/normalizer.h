@@ -54,6 +54,9 @@ struct NormalStep {
   bool operator==(const NormalStep&) const = default;
 };
 
+/// Appends a text with `mark` for each space.
+void append_marked(std::string_view text, std::string_view mark, std::string& out);
+
 /// The patterns that mean trim and squeeze in a tokenizer.json.
 inline constexpr std::string_view kTrimmed = R"(\A +| +\z)", kSqueezed = " {2,}";
 

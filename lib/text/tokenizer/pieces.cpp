@@ -33,12 +33,7 @@ class PiecesEncoder : public Encoder {
                        (prepend == Prepend::first && place == PiecePosition::begins_text);
     marked_.clear();
     if (wants && !piece.starts_with(' ') && !piece.starts_with(mark)) marked_ = mark;
-    for (std::size_t from = 0; from < piece.size();) {
-      const std::size_t space = std::min(piece.find(' ', from), piece.size());
-      marked_.append(piece, from, space - from);
-      if (space < piece.size()) marked_ += mark;
-      from = space + 1;
-    }
+    append_marked(piece, mark, marked_);
     return marked_;
   }
 
