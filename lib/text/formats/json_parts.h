@@ -29,24 +29,13 @@ class TokenizerJson {
   }
   std::string_view text(
       simdjson::dom::element object, std::string_view key, std::string_view otherwise) const {
-    const auto found = find(object, key);
-    if (!found) return otherwise;
-    std::string_view value;
-    if (found->get(value) != simdjson::SUCCESS) refuse("\"{}\" is not a string", key);
-    return value;
+    return value(object, key, otherwise, "a string");
   }
   bool flag(simdjson::dom::element object, std::string_view key, bool otherwise) const {
-    const auto found = find(object, key);
-    if (!found) return otherwise;
-    bool value = false;
-    if (found->get(value) != simdjson::SUCCESS) refuse("\"{}\" is not true or false", key);
-    return value;
+    return value(object, key, otherwise, "true or false");
   }
   double number(simdjson::dom::element object, std::string_view key, double otherwise) const {
-    const auto found = find(object, key);
-    double value = otherwise;
-    if (found && found->get(value) != simdjson::SUCCESS) refuse("\"{}\" is not a number", key);
-    return value;
+    return value(object, key, otherwise, "a number");
   }
   simdjson::dom::array list(simdjson::dom::element object, std::string_view key) const {
     const auto found = find(object, key);
@@ -63,6 +52,13 @@ class TokenizerJson {
   static constexpr std::uint64_t kMaxIds = MergeTable::kMaxIds;
 
  private:
+  template <class T>
+  T value(simdjson::dom::element object, std::string_view key, T value, const char* what) const {
+    const auto found = find(object, key);
+    if (found && found->get(value) != simdjson::SUCCESS) refuse("\"{}\" is not {}", key, what);
+    return value;
+  }
+
   simdjson::dom::element root_;
   std::string origin_;
 };
