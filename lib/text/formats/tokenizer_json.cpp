@@ -49,6 +49,9 @@ std::string remark_on_gaps(const std::vector<AddedToken>& added, std::size_t nam
   return "";
 }
 
+// A name that is the token itself.
+constexpr auto as_is = [](std::string_view name) { return std::string(name); };
+
 // Converts the model's names to tokens by `convert(name)` and adds the added tokens.
 template <class Convert>
 Vocabulary read_vocabulary(const TokenizerJson& file, element model, std::vector<AddedToken>& added,
@@ -164,23 +167,20 @@ NewTokenizer read_units(const TokenizerJson& file, element model, std::string& r
       decoder && file.text(*decoder, "suffix", CharUnits::kEndOfWord) != CharUnits::kEndOfWord)
     file.refuse("the decoder BPEDecoder is supported with the suffix </w> only");
   // Merges are written with a space between their sides.
-  const auto as_is = [](std::string_view name) {
+  const auto one_side = [](std::string_view name) {
     return name.find(' ') == name.npos ? std::optional(std::string(name)) : std::nullopt;
   };
   auto added = read_added(file);
   refuse_found_in_text(file, added);
-  auto vocabulary = read_vocabulary(
-      file, model, added, remark, [](std::string_view name) { return std::string(name); });
-  auto merges = read_merges(file, model, vocabulary, as_is);
+  auto vocabulary = read_vocabulary(file, model, added, remark, as_is);
+  auto merges = read_merges(file, model, vocabulary, one_side);
   return std::make_shared<CharUnits>(std::move(vocabulary), std::move(merges), special_of(added),
       std::string(file.text(model, "unk_token", "")));
 }
 
 NewTokenizer read_pieces(const TokenizerJson& file, element model, std::string& remark) {
   auto added = read_added(file);
-  const auto as_is = [](std::string_view name) { return std::optional(std::string(name)); };
-  auto vocabulary = read_vocabulary(
-      file, model, added, remark, [](std::string_view name) { return std::string(name); });
+  auto vocabulary = read_vocabulary(file, model, added, remark, as_is);
   auto merges = read_merges(file, model, vocabulary, as_is);
   Pieces::Parts parts;
   parts.special = special_of(added);
@@ -325,16 +325,8 @@ NewTokenizer read_word_level(const TokenizerJson& file, element model, std::stri
   expect_only(file, "post_processor", "");
   auto added = read_added(file);
   refuse_found_in_text(file, added);
-  auto vocabulary = read_vocabulary(
-      file, model, added, remark, [](std::string_view name) { return std::string(name); });
+  auto vocabulary = read_vocabulary(file, model, added, remark, as_is);
   return std::make_shared<WordLevel>(std::move(vocabulary), std::move(options));
-}
-
-// Refuses parts of a tokenizer.json that would give other ids than the model alone.
-void refuse_what_changes_ids(const TokenizerJson& file) {
-  for (const char* part : {"truncation", "padding"})
-    if (file.find(file.root(), part))
-      file.refuse("{} is not supported; set it to null in the file", part);
 }
 
 // GPT-2's encoder.json: each member is a token's id (among the tokens are `model` and `padding`).
@@ -368,7 +360,8 @@ TokenizerPtr parse_tokenizer(std::string_view json, const std::string& origin) {
   if (is_vocabulary(root)) file.refuse("{}", kVocabularyAlone);
   const auto model = file.find(root, "model");
   if (!model) file.refuse("not a tokenizer.json: it has no \"model\"");
-  refuse_what_changes_ids(file);
+  for (const char* part : {"truncation", "padding"})  // they would give other ids
+    if (file.find(root, part)) file.refuse("{} is not supported; set it to null in the file", part);
   const std::string_view type =
       file.text(*model, "type", file.find(*model, "merges") ? "BPE" : "none");
   try {
