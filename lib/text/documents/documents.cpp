@@ -51,10 +51,8 @@ bool begins_as_json(std::string_view text) {
 
 class FileReader : public DocumentReader {
  public:
-  FileReader(std::vector<std::string> paths, DocumentOptions options, CutFunction cut)
-      : paths_(std::move(paths)), options_(std::move(options)), cut_(std::move(cut)) {
-    if (paths_.empty()) paths_.push_back("-");
-    if (std::ranges::count(paths_, "-") > 1) core::bad_usage("two inputs cannot both be stdin");
+  FileReader(const std::vector<std::string>& paths, DocumentOptions options, CutFunction cut)
+      : paths_(core::input_paths(paths)), options_(std::move(options)), cut_(std::move(cut)) {
     separator_ = options_.format == Format::text ? options_.separator : "\n";
   }
 
@@ -376,7 +374,7 @@ std::unique_ptr<DocumentReader> read_documents(
 
 std::unique_ptr<DocumentReader> read_pairs(const std::string& source, const std::string& target,
     const ByteRange& range, const TextRules& rules) {
-  if (source == "-" && target == "-") core::bad_usage("two inputs cannot both be stdin");
+  core::input_paths({source, target});  // stdin is one of them
   return std::make_unique<PairReader>(source, target, range, rules);
 }
 

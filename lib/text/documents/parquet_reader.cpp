@@ -41,9 +41,8 @@ const ParquetLibrary& parquet_library() {
 
 class ParquetReader : public DocumentReader {
  public:
-  ParquetReader(std::vector<std::string> paths, DocumentOptions options)
-      : paths_(std::move(paths)), options_(std::move(options)) {
-    if (paths_.empty()) paths_.push_back("-");
+  ParquetReader(const std::vector<std::string>& paths, DocumentOptions options)
+      : paths_(core::input_paths(paths)), options_(std::move(options)) {
     for (const auto& path : paths_)
       if (path == "-" || (core::exists(path) && !core::is_regular_file(path)))
         core::bad_usage(
