@@ -17,30 +17,18 @@ void print_lines(std::span<const T> elements, std::size_t per_line, core::Output
   out.write(std::string_view(text.data(), text.size()));
 }
 
-// Prints up to `rows` rows of vectors, or elements, and returns how many remain to be printed.
-template <class T>
-std::uint64_t print_rows(shard::Reader& reader, std::uint64_t rows, core::Output& out) {
-  const std::size_t width = reader.header().width;
+// Calls take(rows) with up to `rows` rows of vectors, or elements, of `width` Ts, and returns how
+// many are left.
+template <class T, class Take>
+std::uint64_t each_row(
+    shard::Reader& reader, std::uint64_t rows, std::size_t width, const Take& take) {
   std::vector<T> buffer(std::max<std::size_t>(1, (1 << 16) / width) * width);
   while (rows > 0) {
     const std::size_t want = std::min<std::uint64_t>(rows, buffer.size() / width) * width;
     const std::size_t n = reader.read(std::span(buffer).first(want));
     if (n == 0) break;
-    print_lines(std::span<const T>(buffer).first(n), width, out);
+    take(std::span<const T>(buffer).first(n));
     rows -= n / width;
-  }
-  return rows;
-}
-
-std::uint64_t print_raw(shard::Reader& reader, std::uint64_t rows, core::Output& out) {
-  const std::size_t row_bytes = shard::size_of(reader.header().dtype) * reader.header().width;
-  core::Bytes buffer(std::max<std::size_t>(1, (1 << 18) / row_bytes) * row_bytes);
-  while (rows > 0) {
-    const std::size_t want = std::min<std::uint64_t>(rows, buffer.size() / row_bytes) * row_bytes;
-    const std::size_t n = reader.read(std::span(buffer).first(want));
-    if (n == 0) break;
-    out.write(std::span(buffer).first(n));
-    rows -= n / row_bytes;
   }
   return rows;
 }
@@ -149,10 +137,13 @@ void print_elements(
   for (const auto& path : paths) {
     const auto source = core::open_source(path);
     shard::Reader reader(*source);
-    count = raw ? print_raw(reader, count, out)
+    const std::size_t width = reader.header().width, bytes = shard::size_of(reader.header().dtype);
+    const auto print = [&](auto rows) { print_lines(rows, width, out); };
+    const auto write = [&](std::span<const std::byte> rows) { out.write(rows); };
+    count = raw ? each_row<std::byte>(reader, count, width * bytes, write)
             : reader.header().dtype == shard::Dtype::f32
-                ? print_rows<float>(reader, count, out)
-                : print_rows<std::uint64_t>(reader, count, out);
+                ? each_row<float>(reader, count, width, print)
+                : each_row<std::uint64_t>(reader, count, width, print);
   }
 }
 
