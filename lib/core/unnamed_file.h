@@ -3,6 +3,7 @@
 // An array that grows in memory up to a bound and on disk beyond it.
 
 #include "core/io.h"
+#include "core/mapped_file.h"
 
 namespace core {
 
@@ -30,26 +31,8 @@ class UnnamedFile : public ByteSink {
   int fd_;
 };
 
-/// A SpillFile holds the bytes of a SpillArray on disk, in an unnamed file in $TMPDIR (else /tmp).
-class SpillFile {
- public:
-  /// Creates the file. Throws Error{cannot_create}.
-  SpillFile();
-  ~SpillFile();
-  SpillFile(SpillFile&&) = delete;
-  /// Appends bytes. Throws Error{io}.
-  void append(std::span<const std::byte> bytes);
-  /// Maps the whole file and returns its start; append() must not follow.
-  const std::byte* map();
-
- private:
-  int fd_ = -1;
-  std::size_t size_ = 0;
-  void* mapped_ = nullptr;
-};
-
 /// A SpillArray is filled by append() and read after finish(). If it exceeds `memory` bytes, it
-/// moves to a SpillFile, whose pages the system may drop. Not thread safe while it grows.
+/// moves to an UnnamedFile, whose pages the system may drop. Not thread safe while it grows.
 template <class T> class SpillArray {
   static_assert(std::is_trivially_copyable_v<T>);
 
@@ -59,7 +42,7 @@ template <class T> class SpillArray {
     size_ += items.size();
     items_.insert(items_.end(), items.begin(), items.end());
     const bool spills = size_ * sizeof(T) > memory_;
-    if (spills && !file_) file_ = std::make_unique<SpillFile>();
+    if (spills && !file_) file_ = std::make_unique<UnnamedFile>("temporary file");
     if (file_ && items_.size() * sizeof(T) > kBuffer) flush();
   }
   /// Ends the filling; append() must not follow.
@@ -70,7 +53,8 @@ template <class T> class SpillArray {
     }
     flush();
     items_ = {};
-    data_ = reinterpret_cast<const T*>(file_->map());
+    mapped_ = MappedFile(file_->path());
+    data_ = reinterpret_cast<const T*>(mapped_.bytes().data());
   }
   bool spilled() const { return file_ != nullptr; }
   std::uint64_t size() const { return size_; }
@@ -82,13 +66,14 @@ template <class T> class SpillArray {
  private:
   static constexpr std::size_t kBuffer = std::size_t{1} << 20;
   void flush() {
-    file_->append(std::as_bytes(std::span<const T>(items_)));
+    file_->write(std::as_bytes(std::span<const T>(items_)));
     items_.clear();
     items_.shrink_to_fit();
   }
   std::uint64_t memory_, size_ = 0;
   std::vector<T> items_;
-  std::unique_ptr<SpillFile> file_;
+  std::unique_ptr<UnnamedFile> file_;
+  MappedFile mapped_;
   const T* data_ = nullptr;
 };
 
