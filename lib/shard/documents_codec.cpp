@@ -27,6 +27,23 @@ struct NumberReader {
   }
 };
 
+// Decompresses one frame and calls take(bytes) with its pieces. Returns false if it is damaged, or
+// something follows it.
+template <class Take> bool decompress(std::span<const std::byte> in, const Take& take) {
+  const auto context = make_decompress_context();
+  ZSTD_inBuffer source{in.data(), in.size(), 0};
+  core::Bytes piece(kBoundaryBytes);
+  for (;;) {
+    ZSTD_outBuffer out{piece.data(), piece.size(), 0};
+    const std::size_t before = source.pos;
+    const std::size_t left = ZSTD_decompressStream(context.get(), &out, &source);
+    if (ZSTD_isError(left)) return false;
+    take(std::span<const std::byte>(piece).first(out.pos));
+    if (left == 0) return source.pos == source.size;
+    if (out.pos == 0 && source.pos == before) return false;
+  }
+}
+
 // Names compress well, but a decompression bomb is not a list of names.
 std::uint64_t most_name_bytes(std::size_t compressed) {
   return (std::uint64_t{4} << 20) + 256 * std::uint64_t{compressed};
@@ -112,7 +129,6 @@ Documents decode_documents(std::span<const std::byte> in, std::uint64_t n_docume
     std::uint64_t n_elements, bool marked, std::uint64_t most_marks, std::uint64_t offset,
     const std::string& name) {
   const auto bad = [&] { layout::damaged(name, offset, "the document boundaries"); };
-  const auto context = make_decompress_context();
   Documents documents;
   std::vector<std::uint64_t>* const columns[] = {
       &documents.end, &documents.bytes, &documents.words};
@@ -146,25 +162,17 @@ Documents decode_documents(std::span<const std::byte> in, std::uint64_t n_docume
       column = --left_marks > 0 ? kGap : 0;
     }
   };
-  ZSTD_inBuffer source{in.data(), in.size(), 0};
-  core::Bytes piece(kBoundaryBytes);
-  std::size_t left = 1;
-  for (;;) {
-    ZSTD_outBuffer out{piece.data(), piece.size(), 0};
-    const std::size_t before = source.pos;
-    left = ZSTD_decompressStream(context.get(), &out, &source);
-    if (ZSTD_isError(left)) bad();
-    for (const std::byte b : std::span(piece).first(out.pos)) {
+  const bool whole = decompress(in, [&](std::span<const std::byte> piece) {
+    for (const std::byte b : piece) {
       const auto result = number.take(b);
       if (result == NumberReader::Result::more) continue;
       if (result == NumberReader::Result::bad) bad();
       take(number.value);
       number = {};
     }
-    if (left == 0 || (out.pos == 0 && source.pos == before)) break;
-  }
-  if (left != 0 || source.pos != source.size || column != 0 || number.shift != 0 ||
-      documents.size() != n_documents || end != n_elements)
+  });
+  if (!whole || column != 0 || number.shift != 0 || documents.size() != n_documents ||
+      end != n_elements)
     bad();
   return documents;
 }
@@ -172,19 +180,13 @@ Documents decode_documents(std::span<const std::byte> in, std::uint64_t n_docume
 std::vector<std::string> decode_names(std::span<const std::byte> in, std::uint64_t n_documents,
     std::uint64_t offset, const std::string& name) {
   const auto bad = [&] { layout::damaged(name, offset, "the names of documents"); };
-  const auto context = make_decompress_context();
   std::vector<std::string> names;
   std::string line;
   std::uint64_t bytes = 0;
-  ZSTD_inBuffer source{in.data(), in.size(), 0};
-  std::string piece(kBoundaryBytes, '\0');
-  std::size_t left = 1;
-  for (;;) {
-    ZSTD_outBuffer out{piece.data(), piece.size(), 0};
-    const std::size_t before = source.pos;
-    left = ZSTD_decompressStream(context.get(), &out, &source);
-    if (ZSTD_isError(left) || (bytes += out.pos) > most_name_bytes(in.size())) bad();
-    for (const char c : std::string_view(piece.data(), out.pos)) {
+  const bool whole = decompress(in, [&](std::span<const std::byte> piece) {
+    if ((bytes += piece.size()) > most_name_bytes(in.size())) bad();
+    for (const std::byte b : piece) {
+      const char c = static_cast<char>(b);
       if (c != '\n') {
         line += c;
         if (c == '\0' || line.size() > kMostNameBytes) bad();
@@ -194,9 +196,8 @@ std::vector<std::string> decode_names(std::span<const std::byte> in, std::uint64
       names.push_back(std::move(line));
       line.clear();
     }
-    if (left == 0 || (out.pos == 0 && source.pos == before)) break;
-  }
-  if (left != 0 || source.pos != source.size || !line.empty() || names.size() != n_documents) bad();
+  });
+  if (!whole || !line.empty() || names.size() != n_documents) bad();
   return names;
 }
 
