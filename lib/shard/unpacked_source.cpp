@@ -63,7 +63,14 @@ class UnpackedSource::Unpacker {
 
 namespace {
 
-constexpr std::size_t kLongestMagic = 2 * sizeof(std::uint32_t) + layout::kHeaderName.size();
+constexpr std::size_t kLongestMagic = layout::kFrameHeadBytes + layout::kHeaderName.size();
+
+bool begins_as_shard(std::span<const std::byte> start) {
+  return start.size() >= kLongestMagic &&
+         layout::get<std::uint32_t>(start, 0) == layout::kHeaderMagic &&
+         std::memcmp(start.data() + layout::kFrameHeadBytes, layout::kHeaderName.data(),
+             layout::kHeaderName.size()) == 0;
+}
 
 [[noreturn]] void cannot_unpack(const std::string& name, const char* format, const char* why) {
   core::bad_data("{}: begins like {}, but cannot be decompressed: {}", name, format, why);
@@ -140,9 +147,14 @@ class MemberUnpacker : public UnpackedSource::Unpacker {
   bool ended_ = false, padded_ = false;  // a member has ended; zeros follow it
 };
 
-// Input of the C libraries, which they do not modify.
-template <class Byte> Byte* readable(std::span<const std::byte> in) {
-  return reinterpret_cast<Byte*>(const_cast<std::byte*>(in.data()));
+// Gives a stream of one of the C libraries, whose members have the same names, input and room. The
+// libraries do not modify the input.
+template <class Stream>
+void give(Stream& stream, std::span<const std::byte> in, std::span<std::byte> out) {
+  stream.next_in = reinterpret_cast<decltype(stream.next_in)>(const_cast<std::byte*>(in.data()));
+  stream.avail_in = static_cast<decltype(stream.avail_in)>(in.size());
+  stream.next_out = reinterpret_cast<decltype(stream.next_out)>(out.data());
+  stream.avail_out = static_cast<decltype(stream.avail_out)>(out.size());
 }
 
 class GzipUnpacker : public MemberUnpacker {
@@ -157,10 +169,7 @@ class GzipUnpacker : public MemberUnpacker {
  private:
   void begin() override { ::inflateReset(&stream_); }
   Step unpack(std::span<const std::byte> in, std::span<std::byte> out) override {
-    stream_.next_in = readable<Bytef>(in);
-    stream_.avail_in = static_cast<uInt>(in.size());
-    stream_.next_out = reinterpret_cast<Bytef*>(out.data());
-    stream_.avail_out = static_cast<uInt>(out.size());
+    give(stream_, in, out);
     const int result = ::inflate(&stream_, Z_NO_FLUSH);
     if (result == Z_MEM_ERROR) throw std::bad_alloc();
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
@@ -185,10 +194,7 @@ class Bzip2Unpacker : public MemberUnpacker {
     if (::BZ2_bzDecompressInit(&stream_, 0, 0) != BZ_OK) throw std::bad_alloc();
   }
   Step unpack(std::span<const std::byte> in, std::span<std::byte> out) override {
-    stream_.next_in = readable<char>(in);
-    stream_.avail_in = static_cast<unsigned>(in.size());
-    stream_.next_out = reinterpret_cast<char*>(out.data());
-    stream_.avail_out = static_cast<unsigned>(out.size());
+    give(stream_, in, out);
     const int result = ::BZ2_bzDecompress(&stream_);
     if (result == BZ_MEM_ERROR) throw std::bad_alloc();
     if (result != BZ_OK && result != BZ_STREAM_END) refuse("damaged data");
@@ -212,10 +218,7 @@ class XzUnpacker : public MemberUnpacker {
       throw std::bad_alloc();
   }
   Step unpack(std::span<const std::byte> in, std::span<std::byte> out) override {
-    stream_.next_in = readable<std::uint8_t>(in);
-    stream_.avail_in = in.size();
-    stream_.next_out = reinterpret_cast<std::uint8_t*>(out.data());
-    stream_.avail_out = out.size();
+    give(stream_, in, out);
     const lzma_ret result = ::lzma_code(&stream_, in.empty() ? LZMA_FINISH : LZMA_RUN);
     if (result == LZMA_MEM_ERROR) throw std::bad_alloc();
     if (result == LZMA_MEMLIMIT_ERROR)
@@ -247,12 +250,10 @@ std::unique_ptr<UnpackedSource::Unpacker> unpacker_for(
   if (text.starts_with(kXzMagic)) return std::make_unique<XzUnpacker>(name, memory);
   if (text.starts_with(kGzipMagic)) return std::make_unique<GzipUnpacker>(name);
   if (start.size() < sizeof(std::uint32_t)) return nullptr;
-  const auto magic = layout::get<std::uint32_t>(start, 0);
   // The first frame of a shard is skippable for zstd; the frames after it are ids.
-  if (magic == layout::kHeaderMagic && start.size() >= kLongestMagic &&
-      std::memcmp(start.data() + layout::kFrameHeadBytes, layout::kHeaderName.data(),
-          layout::kHeaderName.size()) == 0)
+  if (begins_as_shard(start))
     core::bad_data("{}: is a shard of tokens, not a text; tokenize --decode prints its text", name);
+  const auto magic = layout::get<std::uint32_t>(start, 0);
   const bool skippable = (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
   if (magic == layout::kZstdMagic || skippable) return std::make_unique<ZstdUnpacker>(name, memory);
   return nullptr;
@@ -366,11 +367,8 @@ std::shared_ptr<const core::RandomSource> spooled_or_made(const std::string& pat
 bool is_shard(const std::string& path) {
   if (!is_stored(path)) return false;
   const auto source = core::open_source(path);
-  std::array<std::byte, layout::kFrameHeadBytes + layout::kHeaderName.size()> head;
-  if (core::read_fully(*source, head) < head.size()) return false;
-  const auto* const name = reinterpret_cast<const char*>(head.data() + layout::kFrameHeadBytes);
-  return layout::get<std::uint32_t>(head, 0) == layout::kHeaderMagic &&
-         std::string_view(name, layout::kHeaderName.size()) == layout::kHeaderName;
+  std::array<std::byte, kLongestMagic> head;
+  return begins_as_shard(std::span(head).first(core::read_fully(*source, head)));
 }
 
 }  // namespace shard
