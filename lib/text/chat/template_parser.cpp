@@ -72,14 +72,15 @@ class Parser {
     int& depth;
     ~Deeper() { --depth; }
   };
-  Deeper deeper() {
-    if (++blocks_ > kDeepestBlock) fail(fmt::format("blocks more than {} deep", kDeepestBlock));
-    return {blocks_};
+  Deeper deeper(int& depth, int most, const char* what) {
+    if (++depth > most) fail(fmt::format("{} more than {} deep", what, most));
+    return {depth};
   }
+  Deeper deeper() { return deeper(nested_, kDeepestExpression, "expressions"); }
 
   // Parses up to a tag with one of these names, and does not consume its name.
   Block statements(const std::set<std::string_view>& ends) {
-    const Deeper guard = deeper();
+    const Deeper guard = deeper(blocks_, kDeepestBlock, "blocks");
     Block block;
     for (;;) {
       const Token& token = peek();
@@ -267,15 +268,6 @@ class Parser {
     if (to.depth > kDeepestExpression)
       fail(fmt::format("expressions more than {} deep", kDeepestExpression));
   }
-  struct Nested {
-    Parser& parser;
-    explicit Nested(Parser& p) : parser(p) {
-      if (++parser.nested_ > kDeepestExpression)
-        parser.fail(fmt::format("expressions more than {} deep", kDeepestExpression));
-    }
-    ~Nested() { --parser.nested_; }
-    Nested(Nested&&) = delete;
-  };
 
   // Parses one expression, or several separated by commas: a tuple.
   ExpressionPtr tuple() {
@@ -296,7 +288,7 @@ class Parser {
   }
 
   ExpressionPtr expression() {
-    const Nested guard(*this);
+    const Deeper guard = deeper();
     const int line = peek().line;
     ExpressionPtr value = disjunction();
     while (take_name("if")) {
@@ -315,21 +307,23 @@ class Parser {
     add(*made, std::move(right));
     return made;
   }
-  ExpressionPtr disjunction() {
-    auto left = conjunction();
-    while (is_name("or")) {
-      const int line = next().line;
-      left = binary("or", line, std::move(left), conjunction());
+  // Parses operands with binary operators of one precedence between them.
+  template <class Operand>
+  ExpressionPtr chain(
+      Kind kind, std::initializer_list<std::string_view> operators, const Operand& operand) {
+    auto left = operand();
+    while (peek().what == kind && std::ranges::find(operators, peek().text) != operators.end()) {
+      const int line = peek().line;
+      std::string sign = next().text;
+      left = binary(std::move(sign), line, std::move(left), operand());
     }
     return left;
   }
+  ExpressionPtr disjunction() {
+    return chain(Kind::name, {"or"}, [this] { return conjunction(); });
+  }
   ExpressionPtr conjunction() {
-    auto left = negation();
-    while (is_name("and")) {
-      const int line = next().line;
-      left = binary("and", line, std::move(left), negation());
-    }
-    return left;
+    return chain(Kind::name, {"and"}, [this] { return negation(); });
   }
   ExpressionPtr unary(std::string sign, int line, ExpressionPtr of) {
     auto made = make(What::unary, line);
@@ -339,7 +333,7 @@ class Parser {
   }
   ExpressionPtr negation() {
     if (!is_name("not")) return comparison();
-    const Nested guard(*this);
+    const Deeper guard = deeper();
     const int line = next().line;
     return unary("not", line, negation());
   }
@@ -368,34 +362,20 @@ class Parser {
     }
     return made ? ExpressionPtr(std::move(made)) : std::move(left);
   }
-  template <class Operand>
-  ExpressionPtr chain(const std::set<std::string_view>& signs, const Operand& operand) {
-    auto left = operand();
-    while (peek().what == Kind::sign && signs.count(peek().text) > 0) {
-      const int line = peek().line;
-      std::string sign = next().text;
-      left = binary(std::move(sign), line, std::move(left), operand());
-    }
-    return left;
-  }
   ExpressionPtr sum() {
-    static const std::set<std::string_view> kSigns = {"+", "-"};
-    return chain(kSigns, [this] { return joined(); });
+    return chain(Kind::sign, {"+", "-"}, [this] { return joined(); });
   }
   ExpressionPtr joined() {
-    static const std::set<std::string_view> kSigns = {"~"};
-    return chain(kSigns, [this] { return product(); });
+    return chain(Kind::sign, {"~"}, [this] { return product(); });
   }
   ExpressionPtr product() {
-    static const std::set<std::string_view> kSigns = {"*", "/", "//", "%"};
-    return chain(kSigns, [this] { return power(); });
+    return chain(Kind::sign, {"*", "/", "//", "%"}, [this] { return power(); });
   }
   ExpressionPtr power() {
-    static const std::set<std::string_view> kSigns = {"**"};
-    return chain(kSigns, [this] { return signed_value(true); });
+    return chain(Kind::sign, {"**"}, [this] { return signed_value(true); });
   }
   ExpressionPtr signed_value(bool with_filters) {
-    const Nested guard(*this);
+    const Deeper guard = deeper();
     const int line = peek().line;
     ExpressionPtr value;
     if (is_sign("-") || is_sign("+")) {
@@ -584,7 +564,7 @@ class Parser {
                    token.text != "and" && token.text != "if" && token.text != "not" &&
                    token.text != "in")) {
       if (is_name("is")) fail("tests cannot follow each other");
-      const Nested guard(*this);
+      const Deeper guard = deeper();
       made->arguments.push_back({"", postfixes(primary())});
       deepen(*made, *made->arguments.back().value);
     }
