@@ -237,18 +237,13 @@ const Value* Dict::find(const Value& key) const {
   return &members[*found].second;
 }
 
-const std::string* Value::text() const {
-  const auto* found = std::get_if<Text>(&is);
+template <class T> static const T* content_of(const Value& value) {
+  const auto* found = std::get_if<std::shared_ptr<const T>>(&value.is);
   return found != nullptr ? found->get() : nullptr;
 }
-const List* Value::list() const {
-  const auto* found = std::get_if<std::shared_ptr<const List>>(&is);
-  return found != nullptr ? found->get() : nullptr;
-}
-const Dict* Value::dict() const {
-  const auto* found = std::get_if<std::shared_ptr<const Dict>>(&is);
-  return found != nullptr ? found->get() : nullptr;
-}
+const std::string* Value::text() const { return content_of<std::string>(*this); }
+const List* Value::list() const { return content_of<List>(*this); }
+const Dict* Value::dict() const { return content_of<Dict>(*this); }
 bool Value::whole(std::int64_t& number) const {
   if (const auto* flag = std::get_if<bool>(&is)) return number = *flag ? 1 : 0, true;
   const auto* found = std::get_if<std::int64_t>(&is);
