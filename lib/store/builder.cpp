@@ -15,11 +15,6 @@ using core::Json;
 
 bool finite(Half half) { return (half & 0x7c00U) != 0x7c00U; }
 
-void say(const ProgressCallback& watch, const std::string& what, std::uint64_t done,
-    std::uint64_t total) {
-  if (watch) watch(what, done, total);
-}
-
 // Draws `count` different rows, ascending.
 std::vector<std::uint64_t> sample_rows(
     std::uint64_t rows, std::uint64_t count, std::uint64_t seed) {
@@ -109,6 +104,11 @@ void expect_possible(const Plan& plan, std::uint64_t rows) {
     Index::make(plan.index, pca > 0 ? pca : plan.width, plan.metric);
 }
 
+std::string file_name(const Manifest& manifest, std::string_view stem, std::string_view ending) {
+  if (manifest.generation == 1) return fmt::format("{}.{}", stem, ending);
+  return fmt::format("{}.{}.{}", stem, manifest.generation, ending);
+}
+
 core::Digest row_digest(std::span<const Half> key, std::int32_t label) {
   const std::uint64_t key_hash = core::hash64(std::as_bytes(key));
   std::array<std::uint64_t, 2> both{key_hash, static_cast<std::uint32_t>(label)};
@@ -119,7 +119,7 @@ std::unique_ptr<Index> train_index(const std::string& factory, std::span<const H
     std::uint64_t width, Metric metric, const ProgressCallback& watch) {
   auto index = Index::make(factory, width, metric);
   const std::uint64_t rows = keys.size() / width, sample = std::min(index->training_rows(), rows);
-  say(watch, "training the index", 0, sample);
+  report(watch, "training the index", 0, sample);
   index->train(gather(keys, width, sample_rows(rows, sample, 1)));
   return index;
 }
@@ -130,7 +130,7 @@ void add_rows(Index& index, std::span<const Half> keys, std::uint64_t width, std
   const std::uint64_t batch = std::max<std::uint64_t>(1, kBatchBytes / (width * 4));
   std::vector<float> floats;
   for (std::uint64_t begin = from; begin < rows; begin += batch) {
-    say(watch, "indexing", begin, rows);
+    report(watch, "indexing", begin, rows);
     const std::uint64_t n = std::min(batch, rows - begin);
     floats.resize(n * width);
     to_float(&keys[begin * width], floats);
@@ -400,7 +400,7 @@ void Builder::write_index(
     const auto index =
         append_ ? extended_index(manifest, keys, watch) : make_index(manifest, keys, i == 0, watch);
     const auto recall_at = [&](std::int64_t nprobe) {
-      say(watch, "measuring recall", 0, kRecallQueries);
+      report(watch, "measuring recall", 0, kRecallQueries);
       return measure_recall(
           *index, keys, manifest.width, manifest.metric, kRecallQueries, kRecallNeighbours, nprobe);
     };
@@ -408,9 +408,7 @@ void Builder::write_index(
     const bool last = i + 1 == choices.size();
     if (last || recall.recall >= kEnoughRecall) {
       manifest.recall = recall;
-      manifest.index_file = manifest.generation == 1
-                                ? "index.faiss"
-                                : fmt::format("index.{}.faiss", manifest.generation);
+      manifest.index_file = file_name(manifest, "index", "faiss");
       manifest.index_hash = index->write(folder_ + "/" + manifest.index_file).hex();
       return;
     }
@@ -467,8 +465,7 @@ void Builder::write_document_names(Manifest& manifest, std::size_t added) const 
     all = shard::read_names(folder_ + "/" + base_.names_file, base_.documents, base_.names_hash);
   if (names) all.insert(all.end(), plan_.names.begin(), plan_.names.end());
   all.resize(manifest.documents);
-  manifest.names_file =
-      manifest.generation == 1 ? "names.txt" : fmt::format("names.{}.txt", manifest.generation);
+  manifest.names_file = file_name(manifest, "names", "txt");
   manifest.names_hash = shard::write_names(folder_ + "/" + manifest.names_file, all);
 }
 

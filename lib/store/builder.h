@@ -50,6 +50,11 @@ struct Plan {
 /// stop the work.
 using ProgressCallback =
     std::function<void(const std::string& what, std::uint64_t done, std::uint64_t total)>;
+/// Calls `watch` if it is set.
+inline void report(const ProgressCallback& watch, const std::string& what, std::uint64_t done,
+    std::uint64_t total) {
+  if (watch) watch(what, done, total);
+}
 
 /// A Builder writes the rows of one command. It locks the folder during its lifetime. Not thread
 /// safe.
@@ -130,6 +135,9 @@ class Builder {
 /// Throws Error{usage} for an index that cannot be made, for a pca whose dimension is not below the
 /// keys', and for a store of at most `rows` rows that would have neither keys nor index.
 void expect_possible(const Plan& plan, std::uint64_t rows);
+
+/// Returns the name of a file of the store's generation: "keys.npy" of the first, "keys.2.npy".
+std::string file_name(const Manifest& manifest, std::string_view stem, std::string_view ending);
 
 /// Returns the digest of one row; the store's digest is a chain of these.
 core::Digest row_digest(std::span<const Half> key, std::int32_t label);

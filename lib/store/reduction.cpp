@@ -10,19 +10,6 @@ constexpr std::uint64_t kRowsTogether = 4096;  // rows projected, searched or co
 constexpr std::uint64_t kMergeNeighbours = 8;  // default of --prune merge
 constexpr std::uint64_t kMostCount = 65'535;   // limit of dimensions and neighbours
 
-void say_step(
-    const ProgressCallback& watch, const char* what, std::uint64_t done, std::uint64_t total) {
-  if (watch) watch(what, done, total);
-}
-
-std::string named(const char* what, const Manifest& manifest) {
-  return fmt::format("{}.{}.npy", what, manifest.generation);
-}
-
-std::string path_of(const std::string& folder, const std::string& name) {
-  return folder + "/" + name;
-}
-
 // Parses the number of "FORM:number".
 std::uint64_t count_behind(
     std::string_view form, const std::string& text, const char* flag, const char* others) {
@@ -35,21 +22,21 @@ std::uint64_t count_behind(
 
 void project(
     const std::string& folder, std::uint64_t to, Manifest& m, const ProgressCallback& watch) {
-  const NpyArray stored(path_of(folder, m.keys_file), "<f2", m.rows, m.width, true);
-  const NpyArray values(path_of(folder, m.values_file), "<i4", m.rows, 1, false);
+  const NpyArray stored(folder + "/" + m.keys_file, "<f2", m.rows, m.width, true);
+  const NpyArray values(folder + "/" + m.values_file, "<i4", m.rows, 1, false);
   const auto keys = stored.values<Half>();
-  say_step(watch, "finding principal components", 0, m.rows);
+  report(watch, "finding principal components", 0, m.rows);
   const auto projection = Projection::learn(keys, m.width, to, m.metric);
   m.model_width = m.width, m.width = to;
   ++m.generation;
-  m.keys_file = named("keys", m), m.projection_file = "projection.npy";
-  m.projection_hash = write_projection(path_of(folder, m.projection_file), projection).hex();
+  m.keys_file = file_name(m, "keys", "npy"), m.projection_file = "projection.npy";
+  m.projection_hash = write_projection(folder + "/" + m.projection_file, projection).hex();
   m.digest = {};
-  NpyWriter writer(path_of(folder, m.keys_file), "<f2", 0, to, true);
+  NpyWriter writer(folder + "/" + m.keys_file, "<f2", 0, to, true);
   std::vector<float> floats;
   std::vector<Half> halves;
   for (std::uint64_t begin = 0; begin < m.rows; begin += kRowsTogether) {
-    say_step(watch, "projecting", begin, m.rows);
+    report(watch, "projecting", begin, m.rows);
     const std::uint64_t n = std::min(kRowsTogether, m.rows - begin);
     floats.resize(n * m.model_width);
     to_float(&keys[begin * m.model_width], floats);
@@ -71,15 +58,15 @@ void project(
 // Keeps the rows that represent entries, with their weights and places.
 void keep(const std::string& folder, const std::vector<std::int32_t>& weights, Manifest& m,
     std::vector<std::int64_t>& first_rows) {
-  const NpyArray stored(path_of(folder, m.keys_file), "<f2", m.rows, m.width, true);
-  const NpyArray values(path_of(folder, m.values_file), "<i4", m.rows, 1, false);
+  const NpyArray stored(folder + "/" + m.keys_file, "<f2", m.rows, m.width, true);
+  const NpyArray values(folder + "/" + m.values_file, "<i4", m.rows, 1, false);
   NpyArray places;
-  if (!m.whole()) places = NpyArray(path_of(folder, m.places_file), "<i8", m.rows, 1, false);
+  if (!m.whole()) places = NpyArray(folder + "/" + m.places_file, "<i8", m.rows, 1, false);
   ++m.generation;
-  NpyWriter keys_out(path_of(folder, named("keys", m)), "<f2", 0, m.width, true),
-      values_out(path_of(folder, named("values", m)), "<i4", 0, 1, false),
-      places_out(path_of(folder, named("places", m)), "<i8", 0, 1, false),
-      weights_out(path_of(folder, named("weights", m)), "<i4", 0, 1, false);
+  NpyWriter keys_out(folder + "/" + file_name(m, "keys", "npy"), "<f2", 0, m.width, true),
+      values_out(folder + "/" + file_name(m, "values", "npy"), "<i4", 0, 1, false),
+      places_out(folder + "/" + file_name(m, "places", "npy"), "<i8", 0, 1, false),
+      weights_out(folder + "/" + file_name(m, "weights", "npy"), "<i4", 0, 1, false);
   core::Hasher places_hash, weights_hash;
   m.digest = {};
   std::vector<std::int64_t> kept_before(weights.size() + 1);
@@ -98,8 +85,8 @@ void keep(const std::string& folder, const std::vector<std::int32_t>& weights, M
   }
   for (auto* writer : {&keys_out, &values_out, &places_out, &weights_out}) writer->commit();
   for (std::int64_t& row : first_rows) row = kept_before[static_cast<std::size_t>(row)];
-  m.keys_file = named("keys", m), m.values_file = named("values", m);
-  m.places_file = named("places", m), m.weights_file = named("weights", m);
+  m.keys_file = file_name(m, "keys", "npy"), m.values_file = file_name(m, "values", "npy");
+  m.places_file = file_name(m, "places", "npy"), m.weights_file = file_name(m, "weights", "npy");
   m.places_hash = places_hash.digest().hex(), m.weights_hash = weights_hash.digest().hex();
   m.rows = m.sources.back().rows = static_cast<std::uint64_t>(kept_before.back());
 }
@@ -161,7 +148,7 @@ std::vector<std::int32_t> merged_weights(std::span<const Half> keys, std::uint64
   std::vector<float> queries, scores(kRowsTogether * k);
   std::vector<std::int64_t> ids(kRowsTogether * k);
   for (std::size_t begin = 0; begin < rows; begin += kRowsTogether) {
-    say_step(watch, "merging entries", begin, rows);
+    report(watch, "merging entries", begin, rows);
     const std::size_t n = std::min<std::size_t>(kRowsTogether, rows - begin);
     queries.resize(n * width);
     to_float(&keys[begin * width], queries);
@@ -180,8 +167,8 @@ void reduce(const std::string& folder, const Reduction& reduction, Manifest& man
   std::vector<std::int32_t> weights;
   {
     const NpyArray keys(
-        path_of(folder, manifest.keys_file), "<f2", manifest.rows, manifest.width, true);
-    const NpyArray values(path_of(folder, manifest.values_file), "<i4", manifest.rows, 1, false);
+        folder + "/" + manifest.keys_file, "<f2", manifest.rows, manifest.width, true);
+    const NpyArray values(folder + "/" + manifest.values_file, "<i4", manifest.rows, 1, false);
     weights = merged_weights(keys.values<Half>(), manifest.width, values.values<std::int32_t>(),
         reduction.merge_neighbours, watch);
   }

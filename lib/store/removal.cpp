@@ -8,16 +8,6 @@ namespace {
 
 constexpr std::size_t kBlockRows = 16'384;  // rows copied or checked at once
 
-void tell(
-    const ProgressCallback& watch, const std::string& what, std::size_t done, std::size_t total) {
-  if (watch) watch(what, done, total);
-}
-
-std::string file_name(
-    const std::string& what, std::uint64_t generation, const std::string& ending) {
-  return fmt::format("{}.{}.{}", what, generation, ending);
-}
-
 struct Range {
   std::size_t begin, end;  // rows
 };
@@ -53,15 +43,15 @@ void copy_rows(const Datastore& old, const std::vector<bool>& gone, Manifest& ne
     const ProgressCallback& watch) {
   const std::string& folder = old.name();
   const std::size_t width = next.width;
-  next.keys_file = file_name("keys", next.generation, "npy");
-  next.values_file = file_name("values", next.generation, "npy");
+  next.keys_file = file_name(next, "keys", "npy");
+  next.values_file = file_name(next, "values", "npy");
   next.digest = {};
   NpyWriter keys(folder + "/" + next.keys_file, "<f2", 0, width, true);
   NpyWriter values(folder + "/" + next.values_file, "<i4", 0, 1, false);
   std::optional<NpyWriter> places;
   core::Hasher places_hash;
   if (!next.whole()) {
-    next.places_file = file_name("places", next.generation, "npy");
+    next.places_file = file_name(next, "places", "npy");
     places.emplace(folder + "/" + next.places_file, "<i8", 0, 1, false);
   }
   for (std::size_t row = 0; row < gone.size();) {
@@ -78,7 +68,7 @@ void copy_rows(const Datastore& old, const std::vector<bool>& gone, Manifest& ne
     }
     row = end;
     while (row < gone.size() && gone[row]) ++row;
-    tell(watch, "copying", row, gone.size());
+    report(watch, "copying", row, gone.size());
   }
   keys.commit();
   values.commit();
@@ -101,7 +91,7 @@ void write_documents(
       first.push_back(old.documents()[i] - shift);
     }
   }
-  next.documents_file = file_name("documents", next.generation, "npy");
+  next.documents_file = file_name(next, "documents", "npy");
   NpyWriter writer(old.name() + "/" + next.documents_file, "<i8", 0, 1, false);
   writer.write(std::span<const std::int64_t>(first));
   writer.commit();
@@ -110,7 +100,7 @@ void write_documents(
     for (std::size_t i = 0; i < old.names().size(); ++i)
       if (!std::ranges::binary_search(removed, static_cast<std::int64_t>(i)))
         names.push_back(old.names()[i]);
-    next.names_file = file_name("names", next.generation, "txt");
+    next.names_file = file_name(next, "names", "txt");
     next.names_hash = shard::write_names(old.name() + "/" + next.names_file, names);
   }
   next.documents = first.size();
@@ -120,7 +110,7 @@ void write_documents(
 // Makes the index of the new generation, reusing the existing one if possible.
 void write_index(
     const Index& index, std::span<const Half> keys, Manifest& next, const std::string& folder) {
-  next.index_file = file_name("index", next.generation, "faiss");
+  next.index_file = file_name(next, "index", "faiss");
   next.index_hash = index.write(folder + "/" + next.index_file).hex();
   next.recall = measure_recall(
       index, keys, next.width, next.metric, kRecallQueries, kRecallNeighbours, kRecallProbes);
@@ -145,7 +135,7 @@ void verify_rows(const Datastore& store, const ProgressCallback& watch) {
   const std::size_t width = manifest.width, rows = manifest.rows;
   shard::Chain digest;
   for (std::size_t row = 0; row < rows; ++row) {
-    if (row % kBlockRows == 0) tell(watch, "verifying", row, rows);
+    if (row % kBlockRows == 0) report(watch, "verifying", row, rows);
     const std::int32_t label = store.labels()[row];
     if (label < 0 || static_cast<std::uint64_t>(label) >= manifest.vocabulary)
       core::bad_data("{}/{}: damaged: row {} has label {}, but the vocabulary has {} tokens",
