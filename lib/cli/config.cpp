@@ -163,6 +163,15 @@ std::string text_of(const std::string& key, const toml::node& value) {
   refuse_value(key);
 }
 
+// Returns the texts of a value, which is a list if `list` is not null.
+template <class List, class Value>
+std::vector<std::string> texts_of(const std::string& key, const List* list, const Value& value) {
+  if (list == nullptr) return {text_of(key, value)};
+  std::vector<std::string> texts;
+  for (const auto& member : *list) texts.push_back(text_of(key, member));
+  return texts;
+}
+
 void read_json(const std::string& text, const std::string& origin, Setter& setter) {
   core::Json json;
   try {
@@ -170,12 +179,8 @@ void read_json(const std::string& text, const std::string& origin, Setter& sette
   } catch (const core::Error& error) { throw core::Error(core::Code::bad_config, error.what()); }
   for (const auto& item : json.items()) {
     const core::Json& value = item.value();
-    setter.set({}, item.key(), origin, [&] {
-      std::vector<std::string> texts;
-      if (!value.is_array()) return std::vector<std::string>{text_of(item.key(), value)};
-      for (const auto& member : value) texts.push_back(text_of(item.key(), member));
-      return texts;
-    });
+    setter.set({}, item.key(), origin,
+        [&] { return texts_of(item.key(), value.is_array() ? &value : nullptr, value); });
   }
 }
 
@@ -202,13 +207,8 @@ void set_all(const toml::table& entries, const std::string& table, const std::st
       set_all(*inner, setter.table(key, where), origin, setter);
       continue;
     }
-    setter.set(table, key, where, [&key = key, value = value] {
-      std::vector<std::string> texts;
-      const auto* list = value->as_array();
-      if (list == nullptr) return std::vector<std::string>{text_of(key, *value)};
-      for (const auto& member : *list) texts.push_back(text_of(key, member));
-      return texts;
-    });
+    setter.set(table, key, where,
+        [&key = key, value = value] { return texts_of(key, value->as_array(), *value); });
   }
 }
 

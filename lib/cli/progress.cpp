@@ -128,9 +128,7 @@ std::string format_report(const Context& context, const core::OrderedJson& repor
 }
 
 void write_output(const Context& context, std::string_view text) {
-  core::Output out(context.output);
-  out.write(text);
-  out.commit();
+  core::write_file(context.output, text);
 }
 
 void write_report(const Context& context, const core::OrderedJson& report) {
@@ -138,10 +136,7 @@ void write_report(const Context& context, const core::OrderedJson& report) {
 }
 
 void write_receipt(const Context& context, const core::OrderedJson& report) {
-  if (stdout_was_closed()) return;
-  core::Output out("-");
-  out.write(format_report(context, report));
-  out.commit();
+  if (!stdout_was_closed()) core::write_file("-", format_report(context, report));
 }
 
 std::string format_parts(const Context& context, const core::OrderedJson& report,
