@@ -122,12 +122,7 @@ std::vector<std::string> strewn(
 }
 
 std::string joined(const std::vector<std::string>& parts, std::string_view between) {
-  std::string text;
-  for (const auto& part : parts) {
-    if (!text.empty()) text += between;
-    text += part;
-  }
-  return text;
+  return fmt::format("{}", fmt::join(parts, between));
 }
 
 std::string_view ruler_noise() {
