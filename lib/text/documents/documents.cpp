@@ -6,6 +6,7 @@
 
 #include "core/json_line.h"
 #include "core/plain_text.h"
+#include "text/chat/template_text.h"
 #include "text/documents/parquet_reader.h"
 
 namespace text {
@@ -157,7 +158,7 @@ class FileReader : public DocumentReader {
 
   // WikiText: the newline before a title.
   std::size_t find_separator(std::string_view all, std::size_t from, bool at_end) const {
-    if (options_.format != Format::wikitext) return find_separator(all, from);
+    if (options_.format != Format::wikitext) return chat::find_text(all, separator_, from);
     std::size_t at = all.find('\n', from);
     while (at != all.npos) {
       const std::size_t end = all.find('\n', at + 1);
@@ -166,13 +167,6 @@ class FileReader : public DocumentReader {
       at = end;
     }
     return at;
-  }
-
-  std::size_t find_separator(std::string_view all, std::size_t from) const {
-    const void* found =
-        ::memmem(all.data() + from, all.size() - from, separator_.data(), separator_.size());
-    return found ? static_cast<std::size_t>(static_cast<const char*>(found) - all.data())
-                 : all.npos;
   }
 
   void add(Batch& batch, std::size_t begin, std::size_t end, bool closes) {
