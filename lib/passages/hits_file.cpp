@@ -20,11 +20,10 @@ core::OrderedJson to_json(const SearchOf& of) {
       {"k", of.top}, {"k1", of.k1}, {"b", of.b}, {kOther, of.other_documents}};
 }
 
-std::span<const std::byte> expect(shard::Input& in, std::size_t n) {
-  const auto bytes = in.peek(n);
-  if (bytes.size() < n)
-    core::bad_data("{}: cut short at byte {}", in.name(), in.offset() + bytes.size());
-  return bytes.first(n);
+core::Bytes take(shard::Input& in, std::size_t n) {
+  auto bytes = in.take(n);
+  if (bytes.size() < n) core::bad_data("{}: cut short at byte {}", in.name(), in.offset());
+  return bytes;
 }
 
 core::Part read_front(shard::Input& in, const SearchOf& of) {
@@ -39,7 +38,7 @@ core::Part read_front(shard::Input& in, const SearchOf& of) {
     core::bad_value(
         in.name(), "the length of its JSON", json_bytes, fmt::format("0 to {}", kMostJson));
   in.consume(kFrontBytes);
-  const auto text = expect(in, json_bytes);
+  const auto text = take(in, json_bytes);
   const core::Json json =
       core::parse_json({reinterpret_cast<const char*>(text.data()), text.size()}, in.name(), 4);
   core::Part part;
@@ -52,7 +51,6 @@ core::Part read_front(shard::Input& in, const SearchOf& of) {
         was != core::Json(now))
       core::bad_usage("{}: contains the hits of another search: {} {}, now {}", in.name(), key,
           core::dump(was), core::dump(now));
-  in.consume(json_bytes);
   return part;
 }
 
@@ -140,25 +138,22 @@ core::Part read_hits(core::ByteSource& source, const SearchOf& of, Hits& all) {
   const core::Part part = read_front(in, of);
   std::vector<Hit> best;
   for (auto unit = part.begin(of.units); unit < part.end(of.units); ++unit) {
-    const auto count = get<std::uint32_t>(expect(in, 4), 0);
-    in.consume(4);
+    const auto count = get<std::uint32_t>(take(in, 4), 0);
     if (count > all.top())
       core::bad_value(in.name(), fmt::format("the number of hits of unit {}", unit), count,
           fmt::format("0 to {}", all.top()));
-    const auto bytes = expect(in, count * kHitBytes);
+    const auto bytes = take(in, count * kHitBytes);
     best.clear();
     for (std::size_t at = 0; at < bytes.size(); at += kHitBytes)
       best.push_back({get<std::uint32_t>(bytes, at), get<float>(bytes, at + 4)});
     if (!possible(best, of.units))
       core::bad_data("{}: damaged: unit {} has impossible hits", in.name(), unit);
     all.set(static_cast<std::uint32_t>(unit), best);
-    in.consume(bytes.size());
   }
   const auto hash = in.hash();
-  const auto said = expect(in, kDigestBytes);
+  const auto said = take(in, kDigestBytes);
   if (hash != core::Digest{get<std::uint64_t>(said, 8), get<std::uint64_t>(said, 0)})
     core::bad_data("{}: corrupt file: checksum mismatch", in.name());
-  in.consume(kDigestBytes);
   if (!in.peek(1).empty()) core::bad_data("{}: has data after its end", in.name());
   return part;
 }
