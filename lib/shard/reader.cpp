@@ -150,8 +150,6 @@ struct Reader::Impl {
 
 Reader::Reader(core::ByteSource& source) : impl_(std::make_unique<Impl>(source)) {}
 Reader::~Reader() = default;
-Reader::Reader(Reader&&) noexcept = default;
-Reader& Reader::operator=(Reader&&) noexcept = default;
 
 const Header& Reader::header() const { return impl_->header; }
 const std::string& Reader::name() const { return impl_->name; }

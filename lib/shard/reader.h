@@ -17,8 +17,6 @@ class Reader {
   /// Reads the header. The source must outlive the Reader.
   explicit Reader(core::ByteSource& source);
   ~Reader();
-  Reader(Reader&&) noexcept;
-  Reader& operator=(Reader&&) noexcept;
 
   const Header& header() const;
   /// Returns the source's name.
