@@ -78,28 +78,22 @@ std::string quoted_piece(std::string_view piece) {
   return core::printable(piece.substr(0, kShown)) + (piece.size() > kShown ? "..." : "");
 }
 
-std::string with_hyphens(std::string name) {
-  std::ranges::replace(name, '_', '-');
-  return name;
-}
-
 class Setter {
  public:
   Setter(const core::FieldList& fields, std::set<std::string>& given)
       : fields_(fields), given_(given), flags_(given) {}
 
-  bool knows(const std::string& key) const { return find(key) != nullptr; }
-
   // Returns the table's name as the fields spell it. Throws if no field has such a group.
   std::string table(const std::string& written, const std::string& where) const {
-    std::string name = with_hyphens(written);
+    std::string name = written;
+    std::ranges::replace(name, '_', '-');
     std::vector<std::string> headers;
     for (const auto& field : fields_.all()) {
       if (field.positional || field.group.empty()) continue;
       if (table_of(field) == name) return name;
       headers.push_back("[" + table_of(field) + "]");
     }
-    if (knows(written)) core::bad_config("{}: \"{}\" {}", where, written, kNoValue);
+    if (find(written) != nullptr) core::bad_config("{}: \"{}\" {}", where, written, kNoValue);
     const std::string header = "[" + quoted_piece(written) + "]";
     core::bad_config("{}: unknown table {}{}; --print-config lists them", where, header,
         core::did_you_mean(header, headers));

@@ -36,11 +36,6 @@ constexpr std::array kWhatIs = {"does not exist", "does not exist",
     "is an empty folder", "is some other folder"};
 static_assert(kWhatIs.size() == static_cast<std::size_t>(PathKind::folder) + 1);
 
-bool is_there(const std::string& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
 bool folder_at(const std::string& path) {
   std::error_code ignored;
   return fs::is_directory(path, ignored);
@@ -75,7 +70,7 @@ bool looks_like_hub_id(const std::string& path) {
   const auto name = std::string_view(path).substr(slash + 1);
   for (const auto end : {".zst"sv, ".json"sv, ".txt"sv, ".safetensors"sv, ".gguf"sv, ".pt"sv})
     if (name.ends_with(end)) return false;
-  return is_name(path.substr(0, slash)) && is_name(name) && !is_there(path.substr(0, slash));
+  return is_name(path.substr(0, slash)) && is_name(name) && !exists(path.substr(0, slash));
 }
 
 // Reads up to `kStartBytes` of a regular file; returns false if it cannot be read.
@@ -208,7 +203,7 @@ void refuse_folder(const std::string& path) {
 std::string followed_snapshot(const std::string& path) {
   if (path_kind(path) != PathKind::hub_model) return path;
   const std::string snapshots = path + "/snapshots";
-  if (const auto ref = path + "/refs/main"; is_there(ref)) {
+  if (const auto ref = path + "/refs/main"; exists(ref)) {
     std::string revision = read_file(ref, kRefBytes);
     revision = revision.substr(0, revision.find_first_of(" \t\r\n"));
     const bool stays = !revision.empty() && revision.find('/') == revision.npos && revision != "..";

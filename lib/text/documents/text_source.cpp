@@ -177,13 +177,11 @@ void TextFindings::Finding::add(const std::string& name, std::uint64_t n) {
 }
 
 void TextFindings::add(const std::string& name, const TextFindings& file) {
-  crlf.add(name, file.crlf.count);
-  nul.add(name, file.nul.count);
-  replaced.add(name, file.replaced.count);
-  json.add(name, file.json.count);
-  no_row.add(name, file.no_row.count);
+  using All = TextFindings;
   if (no_text.count == 0) what_is_no_text = file.what_is_no_text;
-  no_text.add(name, file.no_text.count);
+  for (const auto finding :
+      {&All::crlf, &All::nul, &All::replaced, &All::json, &All::no_row, &All::no_text})
+    (this->*finding).add(name, (file.*finding).count);
 }
 
 std::vector<std::string> TextFindings::notes(const TextRules& rules) const {
