@@ -3,7 +3,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include "core/plain_text.h"
+#include "text/tokenizer/utf8.h"
 
 namespace text {
 namespace {
@@ -143,12 +143,9 @@ struct Matcher {
 
 // Returns a border of characters at `p` or a few bytes before. `p` is within the text.
 const char* border(const char* begin, const char* p) {
-  const char* start = p;
-  for (int i = 0; i < 3 && start > begin && (static_cast<unsigned char>(*start) & 0xC0) == 0x80;
-       ++i)
-    --start;
+  const char* const start = char_start(begin, p);
   // After four bytes that begin no character there is a border too.
-  return (static_cast<unsigned char>(*start) & 0xC0) == 0x80 ? p : start;
+  return core::is_continuation(*start) ? p : start;
 }
 
 constexpr std::uint32_t kFirstSteps = 1000;  // steps of a match before its cost is counted exactly

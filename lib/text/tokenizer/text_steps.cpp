@@ -14,12 +14,6 @@ std::string_view view(const char* begin, const char* end) {
   return {begin, static_cast<std::size_t>(end - begin)};
 }
 
-// Returns the start of the character that contains the byte at p.
-const char* char_start(const char* begin, const char* p) {
-  for (int i = 0; i < 3 && p > begin && (static_cast<unsigned char>(*p) & 0xC0) == 0x80; ++i) --p;
-  return p;
-}
-
 // Normalises a part of a text. Returns nothing if the normalizer refuses the part as too long; the
 // whole text may still be valid.
 std::optional<std::string_view> normal_part(

@@ -18,6 +18,11 @@ enum class CharClass : std::uint8_t { letter, number, space, other };
 /// safe.
 CharClass class_of(std::uint32_t code_point);
 
+/// Returns the start of the character that contains the byte at p.
+inline const char* char_start(const char* begin, const char* p) {
+  for (int i = 0; i < 3 && p > begin && core::is_continuation(*p); ++i) --p;
+  return p;
+}
 /// Returns the first character from p on that is not white space, or `end`.
 const char* skip_unicode_space(const char* p, const char* end);
 
