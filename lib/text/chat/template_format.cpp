@@ -40,17 +40,12 @@ std::string real_digits(Work& work, double value, const FieldForm& form) {
     const bool upper = form.type == 'F' || form.type == 'E' || form.type == 'G';
     return std::isnan(value) ? (upper ? "NAN" : "nan") : (upper ? "INF" : "inf");
   }
-  switch (form.type) {
-    case 'e': return with_precision(work, form.alternate ? "%#.*e" : "%.*e", precision, value);
-    case 'E': return with_precision(work, form.alternate ? "%#.*E" : "%.*E", precision, value);
-    case 'f':
-    case 'F': return with_precision(work, form.alternate ? "%#.*f" : "%.*f", precision, value);
-    case '%':
-      return with_precision(work, form.alternate ? "%#.*f" : "%.*f", precision, value * 100) + "%";
-    case 'g':
-    case 'n': return with_precision(work, form.alternate ? "%#.*g" : "%.*g", precision, value);
-    case 'G': return with_precision(work, form.alternate ? "%#.*G" : "%.*G", precision, value);
-    default: break;
+  if (form.type != 0) {
+    const bool percent = form.type == '%';
+    const char letter = percent || form.type == 'F' ? 'f' : form.type == 'n' ? 'g' : form.type;
+    const std::string how = fmt::format("%{}.*{}", form.alternate ? "#" : "", letter);
+    const auto digits = with_precision(work, how.c_str(), precision, percent ? value * 100 : value);
+    return percent ? digits + "%" : digits;
   }
   if (form.precision < 0) return work.print({value});
   // Without a type: as g, but with a digit after the point.
