@@ -86,13 +86,8 @@ class Lexer {
   // Continues after the tag that ends at at_; trimming drops a newline.
   void after(bool strips, bool trims) {
     if (strips) {
-      std::size_t to = at_;
-      while (to < text_.size()) {
-        const auto c = decode_char(text_.data() + to, text_.data() + text_.size());
-        if (!is_space(c.code_point)) break;
-        to += c.bytes;
-      }
-      advance(to);
+      const auto rest = std::string_view(text_).substr(at_);
+      advance(text_.size() - stripped(rest, nullptr, true, false).size());
     } else if (trims && at_ < text_.size() && text_[at_] == '\n') {
       advance(at_ + 1);
     }
