@@ -153,19 +153,15 @@ RulerProblem VariableTask::draw(
     std::uint64_t seed, std::uint64_t number, std::int64_t filling) const {
   core::Rng rng(seed, number);
   std::unordered_set<std::string> used;
-  const auto fresh = [&](const auto& draw) {
-    for (;;)
-      if (auto made = draw(); used.insert(made).second) return made;
-  };
   RulerProblem problem;
   std::string asked;
   std::vector<std::string> text(static_cast<std::size_t>(filling), std::string(ruler_noise()));
   for (std::int64_t chain = 0; chain < chains_; ++chain) {
-    const auto value = fresh([&] { return std::to_string(10000 + rng.below(90000)); });
+    const auto value = fresh(used, [&] { return std::to_string(10000 + rng.below(90000)); });
     std::vector<std::string> lines;
     std::string before = value;
     for (std::int64_t i = 0; i <= hops_; ++i) {
-      const auto name = fresh([&] { return letters(rng); });
+      const auto name = fresh(used, [&] { return letters(rng); });
       lines.push_back(fmt::format("LET {} = {}.", name, before));
       before = name;
       if (chain == 0) problem.answers.push_back(name);
@@ -209,14 +205,10 @@ RulerProblem NeedleTask::draw(
     std::uint64_t seed, std::uint64_t number, std::int64_t filling) const {
   core::Rng rng(seed, number);
   std::unordered_set<std::string> used;  // each key has one set of values
-  const auto fresh_key = [&] {
-    for (;;)
-      if (auto key = drawn(shape_.key_kind, rng); used.insert(key).second) return key;
-  };
   std::vector<std::string> keys, needles;
   std::vector<std::vector<std::string>> values;
   for (std::int64_t k = 0; k < shape_.keys; ++k) {
-    keys.push_back(fresh_key());
+    keys.push_back(fresh(used, [&] { return drawn(shape_.key_kind, rng); }));
     values.emplace_back();
     for (std::int64_t v = 0; v < shape_.values; ++v) {
       values.back().push_back(drawn(shape_.value_kind, rng));

@@ -67,6 +67,11 @@ std::vector<std::string> strewn(
     std::vector<std::string> parts, std::vector<std::string> others, core::Rng& rng);
 /// Joins parts with `between` as separator.
 std::string joined(const std::vector<std::string>& parts, std::string_view between);
+/// Draws texts until one is not in `used`, and adds it.
+template <class Draw> std::string fresh(std::unordered_set<std::string>& used, const Draw& draw) {
+  for (;;)
+    if (auto made = draw(); used.insert(made).second) return made;
+}
 
 /// Returns a line that is irrelevant to every question.
 std::string_view ruler_noise();

@@ -91,8 +91,7 @@ class Names {
  public:
   explicit Names(core::Rng& rng) : rng_(rng) {}
   std::string fresh() {
-    for (;;)
-      if (auto name = made_name(rng_); used_.insert(name).second) return name;
+    return task::fresh(used_, [this] { return made_name(rng_); });
   }
 
  private:
