@@ -8,10 +8,7 @@ namespace task {
 namespace {
 
 template <class Value> std::size_t best(const std::vector<ChoiceScore>& choices, Value value) {
-  return static_cast<std::size_t>(std::ranges::max_element(choices, [&](const auto& a,
-                                                                        const auto& b) {
-    return value(a) < value(b);
-  }) - choices.begin());
+  return static_cast<std::size_t>(std::ranges::max_element(choices, {}, value) - choices.begin());
 }
 
 // Returns the mean, or 0 for no items.
