@@ -12,8 +12,8 @@ const char* skip_ascii_letters(const char* p, const char* end, const char* cap) 
 #ifdef __SSE2__
   while (end - p >= 16 && p < cap) {
     const int n = std::countr_one(ascii_letters(sixteen_bytes(p)));
-    p += n;
-    if (n < 16) return p;
+    if (n < 16) return p + n;
+    p += 16;
   }
 #endif
   while (p < end && p < cap && is_ascii_letter(static_cast<unsigned char>(*p))) ++p;
@@ -50,7 +50,7 @@ const char* run_of(CharClass kind, const char* p, const char* end, const char* c
   }
 }
 
-CharClass class_at(const char* p, const char* end) {
+inline CharClass class_at(const char* p, const char* end) {
   const auto c = static_cast<unsigned char>(*p);
   return c < 128 ? kAsciiClass[c] : class_of(decode_char(p, end).code_point);
 }
@@ -85,7 +85,7 @@ struct Reader {
   }
 };
 
-CharClass class_here(std::uint32_t c) { return c < 128 ? kAsciiClass[c] : class_of(c); }
+inline CharClass class_here(std::uint32_t c) { return c < 128 ? kAsciiClass[c] : class_of(c); }
 bool is_newline(std::uint32_t c) { return c == '\r' || c == '\n'; }
 bool is_letter(std::uint32_t c) { return class_here(c) == CharClass::letter; }
 bool is_other(std::uint32_t c) { return class_here(c) == CharClass::other; }
