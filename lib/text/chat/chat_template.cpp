@@ -13,7 +13,7 @@ using core::OrderedJson;
 
 constexpr std::size_t kMostTemplate = std::size_t{1} << 22, kMostConfig = std::size_t{1} << 26;
 // Limits of steps and bytes per byte of the template and of its variables.
-constexpr std::size_t kStepsOfByte = 64, kBytesOfByte = 16;
+constexpr std::size_t kStepsOfByte = 4, kBytesOfByte = 4;
 
 // The texts of special tokens: "NAME_token": text or {"content": text}.
 void take_tokens(const Json& config, OrderedJson& tokens) {

@@ -444,6 +444,7 @@ Value escape_filter(const Filtered& f) {
     else if (c == '\'') out += "&#39;";
     else if (c == '"') out += "&#34;";
     else out += c;
+    f.work.expect_room(static_cast<double>(out.size()));
   }
   return f.made(out);
 }

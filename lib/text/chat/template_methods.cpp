@@ -120,7 +120,10 @@ Value strip_method(const TextCall& c) {
 
 Value split_method(const TextCall& c) {
   std::vector<Value> items;
-  const auto put = [&](std::string_view part) { items.push_back(c.work.text(part)); };
+  const auto put = [&](std::string_view part) {
+    c.work.spend(3);
+    items.push_back(c.work.text(part));
+  };
   const bool back = c.is("rsplit");
   if (c.is("splitlines")) {
     const Value* keep = c.given.find(0, "keepends");
@@ -131,7 +134,7 @@ Value split_method(const TextCall& c) {
     split(c.text, separator, c.given.whole(1, "maxsplit", -1), back, put);
   }
   if (back) std::ranges::reverse(items);
-  return c.work.list(std::move(items));
+  return of_list(std::move(items));
 }
 
 Value ends_method(const TextCall& c) {
@@ -294,7 +297,7 @@ Value dict_method(Work& work, const Value& self, const std::string& name, const 
     return given.plain().size() > 1 ? given.plain()[1] : nothing;
   }
   if (name == "copy") return self;
-  work.spend((name == "items" ? 8 : 2) * dict.members.size());
+  work.spend((name == "items" ? 12 : 3) * dict.members.size());
   std::vector<Value> items;
   for (const auto& [key, value] : dict.members)
     items.push_back(name == "keys"     ? key

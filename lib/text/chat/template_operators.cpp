@@ -4,6 +4,9 @@
 namespace text::chat {
 namespace {
 
+// The most bytes that Python's repr() and JSON make of one byte.
+constexpr std::size_t kBytesOfRepr = 4, kBytesOfJson = 6;
+
 [[noreturn]] void refuse_types(const std::string& sign, const Value& a, const Value& b) {
   for (const Value* value : {&a, &b})
     if (const auto* nothing = std::get_if<Undefined>(&value->is)) throw Fault(*nothing->why);
@@ -139,18 +142,18 @@ Value Work::list(std::vector<Value> items, List::Form form) {
 }
 
 std::string Work::print(const Value& value) {
-  read(value);
+  spend((value.text() != nullptr ? 1 : kBytesOfRepr) * extent(value));
   std::string out = printed(value, bytes_);
   expect_room(static_cast<double>(out.size()));
   return out;
 }
 std::string Work::print_repr(const Value& value) {
-  read(value);
+  spend(kBytesOfRepr * extent(value));
   return repr(value, bytes_);
 }
 
 Value Work::json(const Value& value, const JsonForm& form) {
-  read(value);
+  spend(kBytesOfJson * extent(value));
   return text(to_json(value, form, bytes_));
 }
 
@@ -159,9 +162,12 @@ std::shared_ptr<const List> elements(Work& work, const Value& value) {
   List all;
   if (const auto* dict = value.dict()) {
     work.spend(2 * dict->members.size());
+    all.items.reserve(dict->members.size());
     for (const auto& member : dict->members) all.items.push_back(member.first);
   } else if (const auto* text = value.text()) {
-    work.spend(2 * character_count(*text));
+    const auto n = character_count(*text);
+    work.spend(2 * n);
+    all.items.reserve(n);
     each_character(
         *text, [&](std::string_view c, std::uint32_t) { all.items.push_back(work.text(c)); });
   } else if (!value.undefined()) {
@@ -248,6 +254,7 @@ Value slice(Work& work, const Value& of, const Value* from, const Value* to, con
   if (text != nullptr) {
     work.spend(static_cast<std::size_t>(size));
     std::vector<std::string_view> all;
+    all.reserve(static_cast<std::size_t>(size));
     each_character(*text, [&](std::string_view c, std::uint32_t) { all.push_back(c); });
     std::string made;
     for (std::int64_t i = 0; i < n; ++i) made += all[static_cast<std::size_t>(begin + i * by)];

@@ -138,6 +138,44 @@ DOCTEST_TEST_CASE("hostile templates end soon") {
       "");
 }
 
+DOCTEST_TEST_CASE("a long message buys little: few copies of it as a list, or as JSON") {
+  const std::string keep = "{% set n = namespace(l=[]) %}{% for i in range(K) %}",
+                    list = "{% set n.l = n.l + [messages[0].content|list] %}{% endfor %}",
+                    json = "{% set x = messages|tojson %}{% endfor %}";
+  const auto refusal = [&](const std::string& body, int times, const std::string& text) {
+    auto source = keep + body;
+    source.replace(source.find('K'), 1, std::to_string(times));
+    return why_refused(source, {{"messages", text::user_turn(text)}}, {100'000, 1'000'000});
+  };
+  const std::string steps = "t:1: the template takes too many steps", text(200'000, 'a'),
+                    controls(200'000, '\1');
+  std::string wide;
+  for (int i = 0; i < 100'000; ++i) wide += "\u00e9";
+  DOCTEST_CHECK(refusal(list, 1, text) == "");
+  DOCTEST_CHECK(refusal(list, 3, text) == steps);
+  DOCTEST_CHECK(refusal(list, 3, wide) == steps);
+  DOCTEST_CHECK(refusal(json, 5, controls) == "");
+  DOCTEST_CHECK(refusal(json, 12, controls) == steps);
+}
+
+DOCTEST_TEST_CASE("templates of models take messages of a megabyte, one or many") {
+  const auto texts = read("texts.json");
+  OrderedJson many = OrderedJson::array();
+  for (int i = 0; i < 20'000; ++i)
+    many.push_back(
+        {{"role", i % 2 == 0 ? "user" : "assistant"}, {"content", std::string(50, 'a')}});
+  many.push_back({{"role", "user"}, {"content", "b"}});
+  for (const auto& [name, unused] : texts.items())
+    for (const auto& messages : {text::user_turn(std::string(1'000'000, '"')), many}) {
+      DOCTEST_CAPTURE(name);
+      const OrderedJson variables = {{"bos_token", "<s>"}, {"eos_token", "</s>"},
+          {"tools", nullptr}, {"messages", messages}, {"add_generation_prompt", true}};
+      // A quarter of the steps that there are.
+      DOCTEST_CHECK(why_refused(core::read_file(kFolder + name), variables,
+                        {2'500'000, std::size_t{1} << 24}) == "");
+    }
+}
+
 DOCTEST_TEST_CASE("no operation takes the product of two texts' sizes, or the power of a depth") {
   const std::string text = "('a' * 4000000)", part = "('a' * 2000000 + 'b')";
   const OrderedJson none = OrderedJson::object();
