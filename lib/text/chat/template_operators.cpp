@@ -162,7 +162,6 @@ std::shared_ptr<const List> elements(Work& work, const Value& value) {
   List all;
   if (const auto* dict = value.dict()) {
     work.spend(2 * dict->members.size());
-    all.items.reserve(dict->members.size());
     for (const auto& member : dict->members) all.items.push_back(member.first);
   } else if (const auto* text = value.text()) {
     const auto n = character_count(*text);
