@@ -72,17 +72,50 @@ bool names_special(const core::Json& config, const std::string& token) {
 }
 
 // Reads added_tokens.json, in which older folders have their added tokens, as added_tokens_decoder.
-core::Json older_tokens(const std::string& folder, const core::Json& config) {
+core::Json older_tokens(
+    const std::string& folder, const core::Json& config, const core::Json& map) {
   auto tokens = core::Json::object();
-  const auto path = folder + "/added_tokens.json", map_path = folder + "/special_tokens_map.json";
+  const auto path = folder + "/added_tokens.json";
   if (!core::exists(path)) return tokens;
-  const auto map = core::exists(map_path) ? core::read_json(map_path, kTokenizerConfigBytes)
-                                          : core::Json::object();
   const auto ids = core::read_json(path, kTokenizerConfigBytes);
   for (const auto& [text, id] : ids.items())
     tokens[core::dump(id)] = {
         {"content", text}, {"special", names_special(config, text) || names_special(map, text)}};
   return tokens;
+}
+
+// Reads an added token: a text, which is special, or an object. Returns nothing for other values.
+std::optional<AddedToken> added_token(const core::Json& token) {
+  if (token.is_string()) return AddedToken{0, token.get<std::string>(), true};
+  if (!token.is_object() || !token.value("content", core::Json()).is_string()) return std::nullopt;
+  const auto has = [&](const char* key, bool otherwise) { return flag_of(token, key, otherwise); };
+  const bool special = has("special", false);
+  return AddedToken{0, token["content"].get<std::string>(), special, has("normalized", !special),
+      has("lstrip", false), has("rstrip", false), has("single_word", false)};
+}
+
+// Reads the special tokens by role, and those of a list. A list, even an empty one, replaces the
+// model's own, as in transformers' LlamaTokenizer.
+void read_special(const std::string& folder, const core::Json& config, const core::Json& map,
+    SentencepieceAround& around) {
+  auto list = config.value("extra_special_tokens", core::Json::object());
+  if (list.empty() && config.contains("additional_special_tokens"))
+    list = config["additional_special_tokens"];
+  core::Json roles = {{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"unk_token", "<unk>"}};
+  roles.update(config);
+  if (map.is_object()) roles.update(map);
+  if (list.is_object())
+    for (const auto& [role, token] : list.items()) roles[role + "_token"] = token;
+  for (const auto& [role, value] : roles.items())
+    if (const auto token = added_token(value); token && role.ends_with("_token"))
+      around.roles.insert(token->content);
+  if (list.is_object()) return;
+  around.list.emplace();
+  for (const auto& value : list) {
+    const auto token = added_token(value);
+    if (!token) core::bad_data("{}: special tokens: {} is no token", folder, core::dump(value));
+    around.list->push_back(*token);
+  }
 }
 
 // Reads what tokenizer_config.json adds to a tokenizer.model: tokens, and the tokens around a text.
@@ -100,22 +133,19 @@ SentencepieceAround around_of(const std::string& folder) {
   around.llama = name == "LlamaTokenizer" || name == "LlamaTokenizerFast";
   around.legacy = flag_of(config, "legacy", !around.llama);
   around.prefix = flag_of(config, "add_prefix_space", true);
-  const auto tokens = config.contains("added_tokens_decoder") ? config["added_tokens_decoder"]
-                                                              : older_tokens(folder, config);
-  for (const auto& [id, token] : tokens.items()) {
+  const auto map_path = folder + "/special_tokens_map.json";
+  const bool older = !config.contains("added_tokens_decoder");
+  const auto map = older && core::exists(map_path)
+                       ? core::read_json(map_path, kTokenizerConfigBytes)
+                       : core::Json::object();
+  const auto tokens = older ? older_tokens(folder, config, map) : config["added_tokens_decoder"];
+  for (const auto& [id, given] : tokens.items()) {
     const auto number = core::read_number<std::uint32_t>(id);
-    if (!number || !token.is_object() || !token.contains("content") ||
-        !token["content"].is_string())
-      core::bad_data("{}: added tokens: {} is not a token", folder, id);
-    const bool special = flag_of(token, "special", false);
-    around.added[*number] = {.id = *number,
-        .content = token["content"].get<std::string>(),
-        .special = special,
-        .normalized = flag_of(token, "normalized", !special),
-        .lstrip = flag_of(token, "lstrip", false),
-        .rstrip = flag_of(token, "rstrip", false),
-        .single_word = flag_of(token, "single_word", false)};
+    const auto token = given.is_object() ? added_token(given) : std::nullopt;
+    if (!number || !token) core::bad_data("{}: added tokens: {} is not a token", folder, id);
+    around.added[*number] = *token;
   }
+  read_special(folder, config, map, around);
   return around;
 }
 

@@ -170,14 +170,27 @@ void expect_supported(const PieceModel& model, const std::string& origin) {
 
 OrderedJson added_tokens(const PieceModel& model, const SentencepieceAround& around) {
   std::map<std::uint32_t, AddedToken> added;
-  for (std::uint32_t id = 0; id < model.texts.size(); ++id)
-    if (const auto type = model.types[id];
-        type == kUnknownPiece || type == kControlPiece || (type == kOwnPiece && around.llama))
-      added[id] = {.id = id, .content = std::string(model.texts[id]), .special = type != kOwnPiece};
+  std::unordered_map<std::string_view, std::uint32_t> ids;
+  const auto is_role = [&](std::string_view s) { return around.roles.count(std::string(s)) > 0; };
+  for (std::uint32_t id = 0; id < model.texts.size(); ++id) {
+    const auto content = model.texts[id];
+    const auto type = model.types[id];
+    const bool own = type == kControlPiece || (type == kOwnPiece && around.llama);
+    ids.emplace(content, id);
+    if (type == kUnknownPiece || (own && !around.list) || is_role(content))
+      added[id] = {id, std::string(content), type != kOwnPiece || is_role(content)};
+  }
   for (const auto& [id, token] : around.added) {
+    ids.emplace(token.content, id);
     added[id] = token;
     // The prefix would also become a part of a normalised token.
     added[id].normalized = token.normalized && (around.llama || !model.prefix);
+    added[id].special = token.special || is_role(token.content);
+  }
+  for (const auto& token : around.list.value_or(std::vector<AddedToken>())) {
+    const auto next =
+        std::max(static_cast<std::uint32_t>(model.texts.size()), 1 + added.rbegin()->first);
+    added.try_emplace(ids.try_emplace(token.content, next).first->second, token);
   }
   auto list = OrderedJson::array();
   for (const auto& [id, token] : added)
@@ -327,6 +340,7 @@ std::string sentencepiece_json(
   expect_supported(model, origin);
   auto around = folder;
   around.llama = folder.llama && model.kind == kBpeModel;
+  if (!around.llama) around.roles.clear(), around.list.reset();
   const auto unknown = std::ranges::find(model.types, kUnknownPiece);
   if (unknown == model.types.end()) damaged(origin, "no unknown piece");
   const auto id = static_cast<std::size_t>(unknown - model.types.begin());

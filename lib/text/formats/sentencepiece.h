@@ -24,6 +24,10 @@ struct SentencepieceAround {
   bool legacy = true;
   bool prefix = true;  ///< of a LlamaTokenizer: a text gets the prefix
   std::map<std::uint32_t, AddedToken> added = {};
+  /// Of a LlamaTokenizer: the contents of tokens with a role, such as eos_token, which are special;
+  /// and further special tokens, instead of the model's control and user-defined pieces.
+  std::unordered_set<std::string> roles = {};
+  std::optional<std::vector<AddedToken>> list = {};
 };
 
 /// Returns a tokenizer.json that parse_tokenizer() accepts. Its ids are those of sentencepiece, or

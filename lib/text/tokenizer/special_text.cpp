@@ -157,7 +157,7 @@ void AddedMatcher::each(std::string_view text,
       end = space_end;
     }
     if (done < begin) take_text(text.substr(done, begin - done));
-    take_token(token.id);
+    if (begin < end) take_token(token.id);  // else in the white space of the token before it
     done = end;
   }
   if (done < text.size()) take_text(text.substr(done));

@@ -28,6 +28,8 @@ ADDED = {
     "<tool>>": {"special": False, "normalized": False},
     "word": {"special": False, "normalized": False, "single_word": True},
 }
+# White space that other tokens include.
+SPACES = {"\n\n": {"lstrip": True, "rstrip": True}, "  ": {"lstrip": True}, "\r\n": {"rstrip": True}}
 RULES = "9\t20\nA\t20\n65 301\tE9\nFB01\t66 69\nAD\t\n71 75\t6B 77\n3000\t20 20\nA8\t20 308\n"
 MODELS = {
     "unigram": {"model_type": "unigram", "vocab_size": 300, "normalization_rule_tsv": RULES},
@@ -61,6 +63,13 @@ FOLDERS = {
     "llama_nfkc": ("bpe_nfkc", LLAMA),
     # With added_tokens.json instead of added_tokens_decoder.
     "llama_older": ("bpe_identity", LLAMA | {"pad_token": "<|end|>"}),
+    # Lists of special tokens, which replace the model's own; tokens with a role.
+    "llama_listed": ("bpe_identity", LLAMA | {"additional_special_tokens": ["<|im_start|>", "<start_of_turn>"], "eos_token": "<sep>"}),
+    "llama_empty": ("bpe_nfkc", LLAMA | {"additional_special_tokens": []}),
+    "llama_extra": ("bpe_identity", LLAMA | {"extra_special_tokens": ["<sep>", "word"], "additional_special_tokens": ["ab"]}),
+    "llama_null": ("bpe_runs", LLAMA | {"extra_special_tokens": None}),
+    "llama_roles": ("bpe_identity", LLAMA | {"extra_special_tokens": {"image_token": "<sep>"}, "eos_token": "<|im_start|>"}),
+    "llama_spaces": ("bpe_identity", LLAMA | {"add_prefix_space": False}),
     "other": ("bpe_identity", {}),
     "other_new": ("bpe_identity", {"legacy": False}),
     "other_old": ("bpe_identity", {"legacy": True}),
@@ -112,6 +121,15 @@ def is_name(model, text, as_text):
     return any(name in text for name in names)
 
 
+def encoded(tokenizer, text):
+    try:
+        return tokenizer.encode(text, add_special_tokens=False).ids
+    except BaseException as error:  # of white space within white space: AddedVocabulary bad split
+        if type(error).__name__ != "PanicException":
+            raise
+        return None
+
+
 def lines_of(lists):
     return "".join("-\n" if ids is None else " ".join(map(str, ids)) + "\n" for ids in lists)
 
@@ -139,6 +157,8 @@ def make(seed, n, folder):
         size = pieces.get_piece_size()
         plain = {"lstrip": False, "rstrip": False, "single_word": False, "normalized": False}
         added = {str(size + i): {"content": text} | plain | flags for i, (text, flags) in enumerate(ADDED.items())}
+        if name.endswith("_spaces"):
+            added |= {str(size + len(ADDED) + i): {"content": text} | plain | {"special": False} | flags for i, (text, flags) in enumerate(SPACES.items())}
         if name.endswith("_older"):
             (path / "added_tokens.json").write_text(json.dumps({token["content"]: int(i) for i, token in added.items()}) + "\n", encoding="ascii")
         else:
@@ -147,7 +167,7 @@ def make(seed, n, folder):
         tokenizer = AutoTokenizer.from_pretrained(str(path))
         for suffix, as_text in (("ids", True), ("special", False)):
             tokenizer.backend_tokenizer.encode_special_tokens = as_text
-            ids = [tokenizer.backend_tokenizer.encode(text, add_special_tokens=False).ids for text in all_texts]
+            ids = [encoded(tokenizer.backend_tokenizer, text) for text in all_texts]
             if "tokenizer_class" not in config:
                 ids = [None if is_name(pieces, text, as_text) else one for text, one in zip(all_texts, ids)]
             (folder / f"{name}.{suffix}").write_text(lines_of(ids), encoding="ascii")

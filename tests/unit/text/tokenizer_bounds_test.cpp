@@ -333,7 +333,8 @@ DOCTEST_TEST_CASE("bounds: added tokens of any number and length, and runs of wh
       text::AddedMatcher({space}).each(
           spaces, [](std::string_view) {}, [&](std::uint32_t) { ++found; });
     }
-  DOCTEST_CHECK(found == 4 * kMegabyte);
+  // As in tokenizers: the first that includes both sides leaves the others nothing.
+  DOCTEST_CHECK(found == 3 * kMegabyte + 1);
 }
 
 DOCTEST_TEST_CASE("bounds: a file of many added tokens is read in a time that grows with it") {
