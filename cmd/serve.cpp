@@ -88,6 +88,7 @@ serve::ApiOptions api_options(const ServeOptions& options) {
   made.limits.max_tokens = options.max_tokens;
   made.limits.texts = options.max_texts;
   made.limits.scored = options.max_scored;
+  made.answer_bytes = static_cast<std::size_t>(options.all_bodies);
   made.limits.chat_tokens = std::min(made.limits.chat_tokens, options.max_tokens);
   return made;
 }

@@ -12,6 +12,7 @@ using Event = CompletionJob::Event;
 
 constexpr const char* kJson = "application/json";
 constexpr std::size_t kLarge = std::size_t{64} << 10;  // bytes of a body
+constexpr std::size_t kManyIds = 4096;  // bytes of a body whose ids become a large text
 // The page asks this server alone, and no other page contains it.
 constexpr std::string_view kPageHeaders =
     "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src "
@@ -146,13 +147,9 @@ void Api::check(const HttpRequest& request, HttpAnswer& answer) const {
 void Api::answer(HttpRequest& request, HttpAnswer& answer) {
   ++counts_.requests;
   check(request, answer);
-  struct Ended {
-    ServeCounts& counts;
-    const bool large;
-    ~Ended() {
-      if (large) counts.large_ended = steady_seconds();
-    }
-  } const ended{counts_, request.body.size() > kLarge};
+  const std::shared_ptr<void> ended(nullptr, [this, bytes = request.body.size()](void*) {
+    if (bytes > kLarge) counts_.large_ended = steady_seconds();
+  });
   struct Path {
     std::string_view method;
     bool needs_tokenizer = false;
@@ -181,9 +178,7 @@ void Api::answer(HttpRequest& request, HttpAnswer& answer) {
   if (request.path == "/metrics")
     return answer.send(200, "text/plain; version=0.0.4; charset=utf-8", metrics());
   if (request.path == "/tokenizer_info") return answer.send(200, kJson, tokenizer_info(tokens));
-  if (request.path == "/tokenize") return answer.send(200, kJson, tokenize(tokens, request.body));
-  if (request.path == "/detokenize")
-    return answer.send(200, kJson, detokenize(tokens, request.body));
+  if (found->second.needs_tokenizer) return answer_tokens(request, answer);
   complete(request, request.path == "/v1/chat/completions", answer);
 }
 
@@ -198,8 +193,22 @@ void Api::options(
   answer.send(204, kJson, "", "Allow: " + methods + ", OPTIONS");
 }
 
-// Parses a request and frees its body. The values of a large body take many times its bytes, so
-// these are parsed one after the other.
+// The values of a large body, and of the ids of a text, take many times its bytes, so these are
+// parsed and answered one after the other.
+void Api::answer_tokens(const HttpRequest& request, HttpAnswer& answer) {
+  const bool decodes = request.path == "/detokenize";
+  std::unique_lock lock(large_, std::defer_lock);
+  if (request.body.size() > (decodes ? kManyIds : kLarge)) lock.lock();
+  const auto made = (decodes ? detokenize : tokenize)(options_.tokens, request.body);
+  if (lock) lock.unlock();
+  const auto bytes = made.size() > kLarge ? made.size() : 0, before = sending_.fetch_add(bytes);
+  const std::shared_ptr<void> sent(nullptr, [&](void*) { sending_ -= bytes; });
+  if (bytes > 0 && before > 0 && before + bytes > options_.answer_bytes)
+    throw HttpError(503, "too many bytes of answers that are not read yet; try again", kRetry);
+  answer.send(200, kJson, made);
+}
+
+// Parses a request and frees its body.
 CompletionRequest Api::parse(HttpRequest& request, bool chat) {
   std::unique_lock lock(large_, std::defer_lock);
   if (request.body.size() > kLarge) lock.lock();
@@ -216,13 +225,10 @@ void Api::complete(HttpRequest& request, bool chat, HttpAnswer& answer) {
   if (!queue_.push(job))
     throw HttpError(503,
         queue_.closed() ? "the server is stopping" : "too many waiting requests; try again",
-        "Retry-After: 1");
+        kRetry);
   CompletionHead head{fmt::format("{}-{}-{}", chat ? "chatcmpl" : "cmpl", started_, ++number_),
       options_.model, now(), chat};
-  struct Leave {
-    CompletionJob& job;
-    ~Leave() { job.cancel(); }
-  } const leave{*job};
+  const std::shared_ptr<void> leave(nullptr, [&](void*) { job->cancel(); });
   job->request.stream ? stream(*job, std::move(head), answer)
                       : whole(*job, std::move(head), answer);
 }

@@ -31,6 +31,9 @@ struct ApiOptions {
   /// Origins of pages that may ask from elsewhere (CORS); "*": any.
   std::vector<std::string> origins = {};
   CompletionLimits limits;
+  /// Bytes of the tokenizer's answers of more than 64 KiB that are not sent yet; a further one gets
+  /// 503.
+  std::size_t answer_bytes = std::size_t{64} << 20;
   ServedTokenizer tokens;  ///< without a tokenizer, its paths return 404
 };
 
@@ -57,6 +60,7 @@ class Api {
   bool allows(std::string_view origin) const;
   void check(const HttpRequest& request, HttpAnswer& answer) const;
   void options(const std::string& methods, const HttpRequest& request, HttpAnswer& answer) const;
+  void answer_tokens(const HttpRequest& request, HttpAnswer& answer);
   CompletionRequest parse(HttpRequest& request, bool chat);
   void complete(HttpRequest& request, bool chat, HttpAnswer& answer);
   void whole(CompletionJob& job, CompletionHead head, HttpAnswer& answer);
@@ -71,7 +75,8 @@ class Api {
   ServeCounts& counts_;
   std::int64_t started_;  // Unix time in seconds
   std::atomic<std::uint64_t> number_ = 0;
-  std::mutex large_;  // held while a large body is parsed
+  std::mutex large_;                      // held while a large body is parsed
+  std::atomic<std::size_t> sending_ = 0;  // bytes of large answers
 };
 
 }  // namespace serve

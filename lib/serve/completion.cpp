@@ -74,6 +74,7 @@ void take_logprobs(
   members.take("logprobs", asked);
   members.take("top_logprobs", std::int64_t{0}, limits.likely, likely);
   if (asked) request.logprobs = likely;
+  else if (likely > 0) refuse("top_logprobs: requires logprobs, true");
 }
 
 // Returns the most tokens of a text: all members mean the same, -1 means as many as the server
@@ -249,7 +250,11 @@ CompletionRequest parse_completion(
   members.take("stream", request.stream);
   if (const Json* const options = members.find("stream_options"); options != nullptr) {
     if (!options->is_object()) refuse("stream_options: takes an object");
-    Members(*options).take("include_usage", request.usage);  // others change only the form
+    Members(*options).take("include_usage", request.usage);
+    for (const auto& [name, value] : options->items())
+      if (name != "include_usage" && !value.is_null() &&
+          (value != false || (name != "include_obfuscation" && name != "continuous_usage_stats")))
+        refuse("stream_options: {} is not supported; leave it out", name.substr(0, 80));
   }
   if (const Json* const stop = members.find("stop"); stop != nullptr)
     take_stop(*stop, limits, request);

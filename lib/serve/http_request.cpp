@@ -21,10 +21,8 @@ bool is_token(std::string_view text) {
 }
 
 std::string_view trimmed(std::string_view text) {
-  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
+  const auto from = std::min(text.find_first_not_of(" \t"), text.size());
+  return text.substr(from, text.find_last_not_of(" \t") + 1 - from);
 }
 
 // Takes a path, or the absolute form of a target that proxies receive (RFC 9112, section 3.2.2),
@@ -126,9 +124,10 @@ std::string_view reason_of(int status) {
   static constexpr std::pair<int, std::string_view> kReasons[] = {{100, "Continue"}, {200, "OK"},
       {204, "No Content"}, {400, "Bad Request"}, {401, "Unauthorized"}, {403, "Forbidden"},
       {404, "Not Found"}, {405, "Method Not Allowed"}, {408, "Request Timeout"},
-      {411, "Length Required"}, {413, "Content Too Large"}, {417, "Expectation Failed"},
-      {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"},
-      {501, "Not Implemented"}, {503, "Service Unavailable"}, {505, "HTTP Version Not Supported"}};
+      {411, "Length Required"}, {413, "Content Too Large"}, {415, "Unsupported Media Type"},
+      {417, "Expectation Failed"}, {431, "Request Header Fields Too Large"},
+      {500, "Internal Server Error"}, {501, "Not Implemented"}, {503, "Service Unavailable"},
+      {505, "HTTP Version Not Supported"}};
   for (const auto& [code, reason] : kReasons)
     if (code == status) return reason;
   return "Unknown";
@@ -146,6 +145,9 @@ bool HttpRequest::keeps_alive() const {
 }
 
 std::optional<std::size_t> HttpRequest::body_bytes(std::size_t most) const {
+  const auto encoding = lower_case(header("content-encoding"));
+  if (!encoding.empty() && encoding != "identity")
+    throw HttpError(415, "no Content-Encoding is supported; send the body as it is");
   if (headers.count("transfer-encoding") > 0) {
     // Two lengths of one body, or a coding that the version does not have, may hide a request.
     if (http_1_0 || headers.count("content-length") > 0)
@@ -159,11 +161,10 @@ std::optional<std::size_t> HttpRequest::body_bytes(std::size_t most) const {
     if (method == "POST" || method == "PUT") throw HttpError(411, "a body needs Content-Length");
     return 0;
   }
-  const bool digits = !length.empty() && std::all_of(length.begin(), length.end(),
-                                             [](char c) { return c >= '0' && c <= '9'; });
-  if (!digits) refuse("Content-Length is not a number");
   std::size_t bytes = 0;
   const auto read = std::from_chars(length.data(), length.data() + length.size(), bytes);
+  if (read.ec == std::errc::invalid_argument || read.ptr != length.data() + length.size())
+    refuse("Content-Length is not a number");
   if (read.ec != std::errc() || bytes > most)
     throw HttpError(413, "the body is larger than " + std::to_string(most) + " bytes");
   return bytes;

@@ -20,6 +20,9 @@ class HttpError : public std::runtime_error {
   std::string header_;
 };
 
+/// The header of an HttpError 503 that ends by itself.
+inline constexpr const char* kRetry = "Retry-After: 1";
+
 /// Throws HttpError 400.
 template <class... Args>
 [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
@@ -52,7 +55,7 @@ struct HttpRequest {
   bool keeps_alive() const;
   /// Returns the length of the body in bytes; nothing for a chunked body. Throws HttpError: 400 for
   /// an invalid number and for two lengths, 411 if the length is not declared, 413 for more than
-  /// `most`, 501 for another coding than chunked.
+  /// `most`, 415 for a Content-Encoding, 501 for another coding than chunked.
   std::optional<std::size_t> body_bytes(std::size_t most) const;
 };
 

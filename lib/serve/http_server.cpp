@@ -21,12 +21,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 constexpr int kBacklog = 128;
-constexpr const char* kRetry = "Retry-After: 1";
 
-struct FreeAddress {
-  void operator()(addrinfo* address) const { ::freeaddrinfo(address); }
-};
-using Address = std::unique_ptr<addrinfo, FreeAddress>;
+using Address = std::shared_ptr<addrinfo>;
 
 Address numeric_address(const std::string& address, std::uint16_t port) {
   addrinfo hints{};
@@ -36,7 +32,7 @@ Address numeric_address(const std::string& address, std::uint16_t port) {
   if (::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0)
     core::bad_usage(
         "--listen {}: takes a numeric address, such as 127.0.0.1, 0.0.0.0 or ::1", address);
-  return Address(found);
+  return {found, &::freeaddrinfo};
 }
 
 // Waits until the socket is ready, `stopping` is readable or the time is over; returns true if the
@@ -217,12 +213,15 @@ void HttpAnswer::send(
   const auto about_body =
       status == 204 ? std::string()
                     : fmt::format("Content-Type: {}\r\nContent-Length: {}\r\n", type, body.size());
+  if (head_only_) body = {};
+  // The beginning of the body goes with the head; a copy of a large one would take as much memory.
   write(
       fmt::format("HTTP/1.1 {} {}\r\n{}{}{}{}"
                   "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n"
                   "Connection: {}\r\n\r\n{}",
           status, reason_of(status), about_body, header, header.empty() ? "" : "\r\n", headers_,
-          keep_ ? "keep-alive" : "close", head_only_ ? std::string_view() : body));
+          keep_ ? "keep-alive" : "close", body.substr(0, kReadBytes)));
+  write(body.substr(std::min(body.size(), kReadBytes)));
 }
 
 void HttpAnswer::begin(std::string_view type) {

@@ -5,7 +5,7 @@ namespace {
 
 using core::Json;
 
-constexpr std::string_view kAnything = "*";
+constexpr std::string_view kAnything = "*", kNull = "[null]";
 
 // Returns the values of kKnownMembers with which a member asks for nothing; empty for an unknown
 // member.
@@ -76,7 +76,7 @@ void Members::refuse_others() const {
       refuse("{}: is not a member that this server knows; leave it out", name.substr(0, 80));
     }
     if (values == kAnything) continue;
-    if (value.is_structured() && value.empty()) continue;
+    if (value.is_structured() && value.empty() && (value.is_array() || values != kNull)) continue;
     if (value.is_string() && value.get_ref<const std::string&>().empty()) continue;
     const Json neutral = core::parse_json(values, name);
     if (std::find(neutral.begin(), neutral.end(), value) == neutral.end())

@@ -7,8 +7,8 @@ namespace serve {
 
 /// Members of requests to OpenAI, vLLM and llama.cpp that are not read here, a line for the values
 /// that ask for nothing: these as a JSON list, or "*" for members that never change an answer here;
-/// a tab; the names of the members. null, [], {} and "" always ask for nothing. serve(1) has the
-/// same table.
+/// a tab; the names of the members. null, [] and "" always ask for nothing, and so does {}, unless
+/// the values are [null]. serve(1) has the same table.
 extern const std::string_view kKnownMembers;
 
 /// Returns the whole number that a value is, exactly; a float may be one up to 2^53.

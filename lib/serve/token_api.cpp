@@ -5,6 +5,8 @@
 namespace serve {
 namespace {
 
+constexpr std::size_t kMostText = std::size_t{16} << 20;  // bytes of the text of ids
+
 core::OrderedJson text_of(const text::Tokenizer& tokenizer, std::optional<std::int64_t> id) {
   if (!id || *id < 0) return nullptr;
   return std::string(tokenizer.token(static_cast<std::uint32_t>(*id)));
@@ -112,8 +114,8 @@ std::string tokenize(const ServedTokenizer& served, const std::string& body) {
   const auto tokens = served.encode(
       text != nullptr ? text->get<std::string>() : chat_text(served, core::dump(*messages)), begins,
       parses);
-  return core::dump(core::OrderedJson{
-      {"count", tokens.size()}, {"max_model_len", served.window}, {"tokens", tokens}});
+  return fmt::format(R"({{"count":{},"max_model_len":{},"tokens":[{}]}})", tokens.size(),
+      served.window, fmt::join(tokens, ","));
 }
 
 std::string detokenize(const ServedTokenizer& served, const std::string& body) {
@@ -124,13 +126,16 @@ std::string detokenize(const ServedTokenizer& served, const std::string& body) {
   members.refuse_others();
   if (tokens == nullptr || !tokens->is_array()) refuse("tokens: takes a list of ids");
   std::vector<std::int64_t> ids;
+  std::size_t bytes = 0;
   for (const auto& id : *tokens) {
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= served.tokenizer->size())
       refuse("tokens: {} is no id of a token", core::dump(id).substr(0, 40));
     ids.push_back(id.get<std::int64_t>());
+    if ((bytes += served.tokenizer->token(id.get<std::uint32_t>()).size()) > kMostText)
+      refuse("tokens: their text has more than {} bytes", kMostText);
   }
-  const auto text = text_of_ids(served, "tokens", ids);
-  return core::dump(core::OrderedJson{{"prompt", text}, {"content", text}});
+  const auto text = core::dump(core::OrderedJson(text_of_ids(served, "tokens", ids)));
+  return fmt::format(R"({{"prompt":{0},"content":{0}}})", text);
 }
 
 }  // namespace serve

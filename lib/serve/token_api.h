@@ -45,7 +45,7 @@ std::string tokenizer_info(const ServedTokenizer& served);
 std::string tokenize(const ServedTokenizer& served, const std::string& body);
 
 /// Answers {"tokens": [id, ...]} with the text as "prompt" (vLLM) and "content" (llama.cpp). Throws
-/// HttpError 400 for an id that the tokenizer does not have.
+/// HttpError 400 for an id that the tokenizer does not have, and for a text of more than 16 MiB.
 std::string detokenize(const ServedTokenizer& served, const std::string& body);
 
 }  // namespace serve

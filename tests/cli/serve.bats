@@ -760,6 +760,59 @@ END
   kill -TERM "$(cat bodies.pid)"
 }
 
+@test "large requests to the tokenizer are answered one after the other: their memory is that of a few" {
+  start tokens -t bytes
+  PORT=$(cat tokens.port) PID=$(cat tokens.pid) timeout 200 python3 - <<'END'
+import http.client, json, os, socket, threading, time
+port, pid = int(os.environ["PORT"]), os.environ["PID"]
+def memory(key):
+    return next(int(l.split()[1]) for l in open(f"/proc/{pid}/status") if l.startswith(key)) / 1000
+def post(path, body):
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=150)
+    try:
+        c.request("POST", path, body)
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # refused before all was sent
+    try:
+        answer = c.getresponse()
+    except ConnectionResetError:
+        return 503, "1", b""
+    return answer.status, answer.headers["Retry-After"], answer.read()
+assert post("/tokenize", b'{"prompt": "a"}')[0] == 200
+before = memory("VmRSS")
+bodies = {"/tokenize": b'{"prompt":"' + "\u00e9".encode() * 2_000_000 + b'"}', "/detokenize": b'{"tokens":[' + b",".join([b"97"] * 1_300_000) + b"]}"}
+for path, body in bodies.items():
+    told = []
+    threads = [threading.Thread(target=lambda: told.append(post(path, body))) for _ in range(14)]
+    [t.start() for t in threads], [t.join() for t in threads]
+    assert {(s, r) for s, r, _ in told} <= {(200, None), (503, "1")} and len(told) == 14, {t[:2] for t in told}
+    assert sum(t[0] == 200 for t in told) >= 3
+    for _, _, answer in (t for t in told if t[0] == 200):
+        assert json.loads(answer).get("count", 4_000_000) == 4_000_000 and len(answer) > 2_600_000
+    assert memory("VmHWM") < before + 700, (path, before, memory("VmHWM"))
+for _ in range(100):
+    if memory("VmRSS") < before + 60:
+        break
+    time.sleep(0.2)
+assert memory("VmRSS") < before + 60, (before, memory("VmRSS"))
+# Answers that clients do not read are bounded as bodies are; small ones are sent nevertheless.
+def unread():
+    s = socket.create_connection(("127.0.0.1", port))
+    body = bodies["/tokenize"]
+    s.sendall(b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    return s
+waiting = [unread() for _ in range(4)]
+for s in waiting:
+    s.recv(1)
+assert post("/tokenize", bodies["/tokenize"])[:2] == (503, "1")
+assert post("/tokenize", b'{"prompt": "a"}')[0] == 200
+for s in waiting:
+    s.close()
+assert post("/detokenize", b'{"tokens":[' + b",".join([b"97"] * 100_000) + b"]}")[0] == 200
+END
+  kill -TERM "$(cat tokens.pid)"
+}
+
 @test "the other paths; what is not known is refused by name" {
   curl -sS "localhost:$port/health" | jq -e '.status == "ok"'
   curl -sS "localhost:$port/v1/models" | jq -e '.data[0].id == "model"'

@@ -108,6 +108,17 @@ DOCTEST_TEST_CASE("a member that is wrong, or would change a text unseen, is nam
           {R"({"prompt": "a", "logit_bias": {"the": 2}})", "logit_bias: \"the\" is not a token id"},
           {R"({"prompt": "a", "logit_bias": [1]})", "logit_bias: takes an object"},
           {R"({"prompt": "a", "logit_bias": {"1": "x"}})", "logit_bias: takes a number"},
+          {R"({"prompt": "a", "web_search_options": {}})", "web_search_options: is not supported"},
+          {R"({"prompt": "a", "json_schema": {}})", "json_schema: is not supported"},
+          {R"({"prompt": "a", "guided_json": {}})", "guided_json: is not supported"},
+          {R"({"prompt": "a", "stream_options": {"include_usage": 1}})",
+              "include_usage: takes true or false"},
+          {R"({"prompt": "a", "stream_options": {"continuous_usage_stats": true}})",
+              "stream_options: continuous_usage_stats is not supported"},
+          {R"({"prompt": "a", "stream_options": {"include_obfuscation": true}})",
+              "stream_options: include_obfuscation is not supported"},
+          {R"({"prompt": "a", "stream_options": {"other": false}})",
+              "stream_options: other is not supported"},
           {R"({"prompt": "a", "memory": [1]})", "memory: takes an object"}})
     DOCTEST_CHECK_MESSAGE(refused(wrong.body).find(wrong.part) != std::string::npos,
         std::string(wrong.body), ": ", refused(wrong.body));
@@ -116,6 +127,11 @@ DOCTEST_TEST_CASE("a member that is wrong, or would change a text unseen, is nam
       refused(R"({"messages": [], "tools": [1]})", true).find("tools") != std::string::npos);
   DOCTEST_CHECK(
       refused(R"({"messages": [], "echo": true})", true).find("echo") != std::string::npos);
+  DOCTEST_CHECK(refused(R"({"messages": [], "top_logprobs": 2})", true) ==
+                "top_logprobs: requires logprobs, true");
+  DOCTEST_CHECK(refused(R"({"messages": [], "logprobs": false, "top_logprobs": 2})", true)
+                    .starts_with("top"));
+  DOCTEST_CHECK(refused(R"({"messages": [], "top_logprobs": 0})", true).empty());
   for (const char* name : {"reasoning_effort", "tool_choice"})
     DOCTEST_CHECK(refused(fmt::format(R"({{"messages": [], "{}": "required"}})", name), true) ==
                   fmt::format("{}: is not supported; leave it out", name));
@@ -125,7 +141,9 @@ DOCTEST_TEST_CASE("a member that is wrong, or would change a text unseen, is nam
   DOCTEST_CHECK(refused(R"({"prompt": "a", "min_tokens": 0, "repeat_penalty": 1.0, "echo": true,
                             "ignore_eos": false, "bad_words": [], "top_n_sigma": -1.0,
                             "response_format": {"type": "text"}, "repeat_last_n": 64,
-                            "mirostat": 0, "mirostat_tau": 5, "grammar": "", "tools": []})")
+                            "mirostat": 0, "mirostat_tau": 5, "grammar": "", "tools": [],
+                            "json_schema": null, "stream_options": {"include_usage": true,
+                            "include_obfuscation": false, "continuous_usage_stats": false}})")
                     .empty());
 }
 

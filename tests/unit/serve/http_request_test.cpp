@@ -60,6 +60,8 @@ DOCTEST_TEST_CASE("what is no request, or could be two, is refused") {
   DOCTEST_CHECK(refused_header("Content-Length: 1000") == 0);
   DOCTEST_CHECK(refused_header("Content-Length: 1001") == 413);
   DOCTEST_CHECK(refused_header("Content-Length: 99999999999999999999999999") == 413);
+  DOCTEST_CHECK(refused_header("Content-Encoding: gzip\r\nContent-Length: 3") == 415);
+  DOCTEST_CHECK(refused_header("Content-Encoding: Identity\r\nContent-Length: 3") == 0);
   DOCTEST_CHECK(refused_header("Transfer-Encoding: Chunked") == 0);
   DOCTEST_CHECK(refused_header("Transfer-Encoding: gzip, chunked") == 501);
   DOCTEST_CHECK(refused_header("Transfer-Encoding:") == 501);
