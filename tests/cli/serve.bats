@@ -646,6 +646,27 @@ END
   port=$one
 }
 
+@test "offsets are of the text that was sent, where the tokenizer changes its characters too" {
+  special_model
+  jq '.normalizer = {type: "NFKC"} | .post_processor = null' special/tokenizer.json >changed
+  mv changed special/tokenizer.json
+  model=special start normal
+  # offsets TEXT: those of its tokens, in one line.
+  offsets() {
+    curl -sS -m 20 -d "$(jq -n --arg text "$1" '{prompt: $text, max_tokens: 0, echo: true, logprobs: 0}')" \
+      "localhost:$(cat normal.port)/v1/completions" |
+      jq -r --arg text "$1" '.choices[0] | if .text == $text then .logprobs.text_offset | join(" ") else error("text") end'
+  }
+  [ "$(offsets 'a № b')" = '0 1 2 2 3 4' ]
+  [ "$(offsets $'\uff28\uff45y \uff11x')" = '0 1 2 3 4 5' ]
+  # One character of two, and three of one; bytes of one character.
+  [ "$(offsets $'e\u0301z \ufdfay')" = "0 0 2 3 $(printf '4 %.0s' {1..33})5" ]
+  [ "$(offsets $'\u1112\u1161\u11ab\u1112\u1161\u11abz')" = '0 0 0 3 3 3 6' ]
+  long=$(printf '№%.0s' {1..30})
+  [ "$(offsets "${long}x y")" = "$(printf '%s %s ' $(for i in {0..29}; do echo $i $i; done))30 31 32" ]
+  kill -TERM "$(cat normal.pid)"
+}
+
 @test "the next turn of a chat, and an edited one, read only what is new; --keep-prompts none reads all" {
   special_model
   model=special start turns

@@ -1,5 +1,7 @@
 #include "infer/serve/open_job.h"
 
+#include "core/plain_text.h"
+
 namespace infer {
 namespace {
 
@@ -36,11 +38,9 @@ void take(const core::Field& field, const std::string& name, const Json& value) 
     return;
   }
   std::vector<std::string> values;
-  if (value.is_array() && field.is_list()) {
+  if (value.is_array() && field.is_list())
     for (const Json& one : value) values.push_back(text_of(name, one));
-  } else {
-    values.push_back(text_of(name, value));
-  }
+  else values.push_back(text_of(name, value));
   try {
     core::assign(field, values);
   } catch (const core::Error& error) { core::bad_usage("{}", error.what()); }
@@ -48,25 +48,55 @@ void take(const core::Field& field, const std::string& name, const Json& value) 
 
 using Event = serve::CompletionJob::Event;
 
-// Finds where the pieces of a text begin. The text may differ from its pieces: a tokenizer may
-// normalise it, and unknown characters have no piece. A piece that is not where the last one ends
-// is looked for a little behind it.
-class PieceFinder {
- public:
-  explicit PieceFinder(std::string_view text) : text_(text) {}
-  std::size_t next(std::string_view piece) {
-    constexpr std::size_t kNear = 64;
-    const auto near = text_.substr(0, end_ + piece.size() + kNear);
-    const auto found = text_.substr(end_).starts_with(piece) ? end_ : near.find(piece, end_);
-    if (found == near.npos) return end_;
-    end_ = found + piece.size();
-    return found;
-  }
-
- private:
-  std::string_view text_;
-  std::size_t end_ = 0;  // of the last piece
+// A text as a tokenizer changes it, and where the characters of each byte begin in the text.
+struct NormalForm {
+  std::string text;
+  std::vector<std::size_t> from;  // and the end
 };
+
+NormalForm normal_form(std::string_view text, const text::Tokenizer& tokenizer) {
+  constexpr int kMost = 16;  // characters that change together, such as a letter and its accents
+  std::unordered_map<std::string, std::string> forms;
+  const auto encoder = tokenizer.encoder();
+  const auto after = [&](std::size_t at) { return at + core::replaced_length(text.substr(at)); };
+  // Returns the text of the tokens of characters between two letters.
+  const auto form = [&](std::size_t from, std::size_t end) {
+    const std::string characters(text.substr(from, end - from));
+    const auto [found, is_new] = forms.try_emplace(characters, characters);
+    if (!is_new) return found->second;
+    std::vector<std::uint32_t> ids;
+    encoder->encode("a" + characters + "a", ids);
+    const auto between = tokenizer.decode(ids);
+    if (between.size() > 1 && between.front() == 'a' && between.back() == 'a')
+      found->second = between.substr(1, between.size() - 2);
+    return found->second;
+  };
+  NormalForm made;
+  for (std::size_t at = 0, end = 0; at < text.size(); at = end) {
+    end = after(at);
+    auto changed = form(at, end);
+    for (int n = 1; n < kMost && end < text.size(); ++n) {
+      const auto more = form(at, after(end));
+      if (more == changed + form(end, after(end))) break;
+      changed = more, end = after(end);
+    }
+    made.text += changed;
+    made.from.resize(made.text.size(), at);
+  }
+  made.from.push_back(text.size());
+  return made;
+}
+
+// Returns where a piece of a text begins, and moves `end` from the last piece's end to its own.
+// Spaces that a tokenizer adds and unknown characters make pieces differ from the text, so a piece
+// that is not at `end` is looked for a little behind it.
+std::size_t find_piece(std::string_view text, std::string_view piece, std::size_t& end) {
+  constexpr std::size_t kNear = 64;
+  const auto found = text.substr(0, end + piece.size() + kNear).find(piece, end);
+  if (found == text.npos) return end;
+  end = found + piece.size();
+  return found;
+}
 
 }  // namespace
 
@@ -208,16 +238,20 @@ std::vector<std::vector<std::int64_t>> OpenJob::to_score() const {
 std::vector<std::size_t> OpenJob::begins_of(
     std::size_t text, const std::vector<std::int64_t>& all) const {
   const auto& prompt = prompt_of(text);
+  const std::vector<std::uint32_t> sent(prompt.tokens.begin() + prompt.before, prompt.tokens.end());
+  const bool changed = tokenizer_->decode(sent) != prompt.text;
+  const auto normal = changed ? normal_form(prompt.text, *tokenizer_) : NormalForm();
   text::StreamDecoder decoder(tokenizer_);
-  PieceFinder finder(prompt.text);
+  const std::string_view whole = changed ? normal.text : prompt.text;
   std::vector<std::size_t> begins;
-  std::size_t generated = prompt.text.size();
+  std::size_t end = 0, generated = prompt.text.size();
   for (std::int64_t at = 0; at < std::ssize(all); ++at) {
     std::string piece;
     decoder.push(static_cast<std::uint32_t>(all[static_cast<std::size_t>(at)]), piece);
-    if (at >= std::ssize(prompt.tokens))
-      begins.push_back(std::exchange(generated, generated + piece.size()));
-    else begins.push_back(at < prompt.before ? 0 : finder.next(piece));
+    auto& begin = begins.emplace_back(0);
+    if (at >= std::ssize(prompt.tokens)) begin = std::exchange(generated, generated + piece.size());
+    else if (at >= prompt.before) begin = find_piece(whole, piece, end);
+    if (changed && at < std::ssize(prompt.tokens)) begin = normal.from[begin];
   }
   return begins;
 }
