@@ -53,6 +53,19 @@ trains() { # FOLDER FLAG...
   done
 }
 
+@test "--dtype names an architecture whose weights have one type only" {
+  for arch in mamba2 rwkv7 hybrid; do
+    trains narrow-$arch --arch $arch
+    for command in "sample --prompt a --max-tokens 1" "eval-ppl text.shard.zst"; do
+      read -ra words <<<"$command"
+      run --separate-stderr -69 "${words[0]}" -q -j 1 -m narrow-$arch --dtype int8 "${words[@]:1}"
+      [ "$stderr" = "${words[0]}: --dtype: not supported for this $arch; leave it out, or see SPEED of sample(1)" ]
+    done
+  done
+  trains narrow-gla --arch gla
+  sample -q -j 1 -m narrow-gla --dtype int8 --prompt a --max-tokens 1
+}
+
 @test "the rule and what it keeps have to go together: one line, and nothing is made" {
   run --separate-stderr -64 trains bad --arch gla --gla-update delta --gla-decay fixed
   # shellcheck disable=SC2154  # stderr is bats'

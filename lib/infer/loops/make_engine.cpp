@@ -85,7 +85,8 @@ std::unique_ptr<Engine> make_engine(nn::Model& model, torch::Device device, Prec
     return std::make_unique<DeviceEngine>(model, device, record);
   if (precision != Precision::float32)
     core::fail(core::Code::unavailable,
-        "--dtype: not supported on a device or with bounded memories; leave it out");
+        "--dtype: not supported for this {}{}; leave it out, or see SPEED of sample(1)",
+        model.options.arch, device.is_cpu() ? "" : " on a device");
   return std::make_unique<ModuleEngine>(model, device);
 }
 
