@@ -102,8 +102,9 @@ class Setter {
   // `table` is the table of the key, or empty above all tables. `values` are its texts for
   // core::assign.
   template <class Values>
-  void set(
-      const std::string& table, std::string key, const std::string& where, const Values& values) {
+  void set(const std::string& table, const std::string& written, const std::string& where,
+      const Values& values) {
+    std::string key = written;
     const Field* const field = find(key);
     std::ranges::replace(key, '-', '_');
     if (field == nullptr) {
@@ -111,12 +112,12 @@ class Setter {
       for (const auto& known : fields_.all())
         if (!known.positional) keys.push_back(known.key());
       core::bad_config("{}: unknown key \"{}\"{}; --print-config lists them", where,
-          quoted_piece(key), core::did_you_mean(key, keys));
+          quoted_piece(written), core::did_you_mean(key, keys));
     }
     if (const std::string own = table_of(*field); !table.empty() && table != own)
-      core::bad_config("{}: \"{}\" is not in [{}]; move it {}above all tables", where, key, table,
-          own.empty() ? "" : fmt::format("to [{}] or ", own));
-    if (!seen_.insert(key).second) core::bad_config("{}: \"{}\" is given twice", where, key);
+      core::bad_config("{}: \"{}\" is not in [{}]; move it {}above all tables", where, written,
+          table, own.empty() ? "" : fmt::format("to [{}] or ", own));
+    if (!seen_.insert(key).second) core::bad_config("{}: \"{}\" is given twice", where, written);
     if (flags_.count(field->name) > 0) return;
     try {
       core::assign(*field, values());

@@ -17,7 +17,7 @@ with_arrow() { [ -e "$library" ] || skip "this build has no Arrow: tools/setup p
   run --separate-stderr tokenize -t bytes --bad-lines skip table -o t.shard.zst
   [ "$status" -eq 0 ]
   [[ $stderr == *'table: read as Parquet; the "text" of each row is a document'* ]]
-  [[ $stderr == *'left out 1 rows without a text'* ]]
+  [[ $stderr == *'left out 1 row without a text'* ]]
   [ "$(shard info --json t.shard.zst | jq .documents)" -eq 4 ]
   printf '%s\n' '{"text":"A cat sat."}' '{"text":"Zwei Öfen\nund mehr"}' '{"text":""}' '{"text":"The end."}' >same.jsonl
   tokenize -q -t bytes same.jsonl -o same.shard.zst

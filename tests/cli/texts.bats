@@ -306,7 +306,7 @@ refused() {
   cp crlf crlf2
   run --separate-stderr tokenize -t bytes crlf crlf2 -o x
   [ "$status" -eq 0 ]
-  [[ $stderr == *'tokenize: crlf and 1 more files: 4 lines end in CRLF'*'--newlines lf'* ]]
+  [[ $stderr == *'tokenize: crlf and 1 more file: 4 lines with CRLF at the end'*'--newlines lf'* ]]
   cat crlf crlf | cmp - <(tokenize --decode x)
   run --separate-stderr tokenize -t bytes --newlines lf crlf -o x
   [[ $stderr != *CRLF* ]]
@@ -315,7 +315,7 @@ refused() {
   [ "$(tokenize -q --learn word --newlines lf crlf)" = "$(printf 'a\nb\n\rc\r' | tokenize -q --learn word)" ]
   # Over the end of a block.
   { head -c 1048575 /dev/zero | tr '\0' e && printf '\r\nf'; } >far
-  tokenize -t bytes far -o x 2>&1 | grep -q 'far: 1 lines end in CRLF'
+  tokenize -t bytes far -o x 2>&1 | grep -q 'far: 1 line with CRLF at the end'
   tokenize -q -t bytes --newlines lf far | tokenize --decode | cmp - <(tr -d '\r' <far)
   # To JSON lines it is white space, and their texts stay as they are.
   printf '{"text":"a"}\r\n' >x.jsonl
@@ -325,7 +325,7 @@ refused() {
   run --separate-stderr -64 tokenize -t bytes --format lines --document-separator x crlf -o y
   [[ $stderr == *"--document-separator: requires --format text"* ]]
   printf 'one two three\0four five' >nul
-  tokenize -t "$bpe" nul -o x 2>&1 | grep -q 'nul: 1 NUL bytes; is it a text?'
+  tokenize -t "$bpe" nul -o x 2>&1 | grep -q 'nul: 1 NUL byte; is it a text?'
   tokenize --decode x | cmp - nul
 }
 

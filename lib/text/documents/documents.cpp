@@ -6,6 +6,7 @@
 
 #include "core/json_line.h"
 #include "core/plain_text.h"
+#include "core/units.h"
 #include "text/chat/template_text.h"
 #include "text/documents/parquet_reader.h"
 
@@ -468,7 +469,8 @@ std::vector<std::string> notes_of(
         options.field));
   for (auto& line : reader.findings().notes(options.rules)) lines.push_back(std::move(line));
   if (flaws.skipped > 0)
-    lines.push_back(fmt::format("left out {} lines; the first: {}", flaws.skipped, flaws.first));
+    lines.push_back(fmt::format(
+        "left out {}; the first: {}", core::counted(flaws.skipped, "line"), flaws.first));
   return lines;
 }
 

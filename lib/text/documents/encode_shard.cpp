@@ -340,8 +340,10 @@ std::string EncodedShard::summary() const {
       core::counted(totals.tokens, "token"), core::counted(totals.source_bytes, "byte"),
       core::counted(totals.source_words, "word"));
   if (marked) line += fmt::format(", {} of the tokens marked to be learned", totals.marked);
-  if (totals.flaws.skipped > 0) line += fmt::format(", {} lines left out", totals.flaws.skipped);
-  if (totals.flaws.mended > 0) line += fmt::format(", {} lines repaired", totals.flaws.mended);
+  if (totals.flaws.skipped > 0)
+    line += ", " + core::counted(totals.flaws.skipped, "line") + " left out";
+  if (totals.flaws.mended > 0)
+    line += ", " + core::counted(totals.flaws.mended, "line") + " repaired";
   if (replaced > 0) line += fmt::format(", {} times U+FFFD for invalid UTF-8", replaced);
   return line;
 }

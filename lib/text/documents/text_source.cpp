@@ -6,6 +6,7 @@
 
 #include "core/path_kind.h"
 #include "core/plain_text.h"
+#include "core/units.h"
 #include "shard/documents_codec.h"
 #include "text/chat/template_text.h"
 #include "text/documents/documents.h"
@@ -189,18 +190,18 @@ std::vector<std::string> TextFindings::notes(const TextRules& rules) const {
   const auto note = [&](const Finding& finding, std::string_view what) {
     if (finding.count == 0) return;
     const std::string others =
-        finding.files > 1 ? fmt::format(" and {} more files", finding.files - 1) : "";
+        finding.files > 1 ? " and " + core::counted(finding.files - 1, "more file") : "";
     lines.push_back(fmt::format("{}{}: {}", finding.file, others, what));
   };
   note(json,
       "begins like JSON, but is read as text; for JSON lines give --format jsonl (convert an "
       "array with jq -c '.[]')");
   if (!rules.drop_cr)
-    note(crlf, fmt::format("{} lines end in CRLF, and the CR is encoded; --newlines lf removes it",
-                   crlf.count));
+    note(crlf, fmt::format("{} with CRLF at the end, whose CR is encoded; --newlines lf removes it",
+                   core::counted(crlf.count, "line")));
   note(no_text, fmt::format("{}; its bytes are encoded unchanged", what_is_no_text));
-  note(no_row, fmt::format("left out {} rows without a text", no_row.count));
-  note(nul, fmt::format("{} NUL bytes; is it a text?", nul.count));
+  note(no_row, fmt::format("left out {} without a text", core::counted(no_row.count, "row")));
+  note(nul, core::counted(nul.count, "NUL byte") + "; is it a text?");
   return lines;
 }
 

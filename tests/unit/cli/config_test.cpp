@@ -193,6 +193,7 @@ DOCTEST_TEST_CASE("the first fault of the file is named, and what to do") {
       "f.conf:3: \"layers\" is not in [texts]; move it to [memory-of-layers] or above all tables");
   says("[texts]\nflag = true", "f.conf:2: \"flag\" is not in [texts]; move it above all tables");
   says("zzz = 1\n[aaa]\nb = 1", "f.conf:1: unknown key \"zzz\"; --print-config lists them");
+  says("z-z = 1", "f.conf:1: unknown key \"z-z\"; --print-config lists them");
   says("[text]\nname = \"a\"",
       "f.conf:1: unknown table [text]; did you mean [texts]?; --print-config lists them");
   says("name.a = \"a\"",
