@@ -6,6 +6,7 @@
 
 #include "cli/progress.h"
 #include "cli/summary.h"
+#include "core/chosen_options.h"
 #include "text/chat/chat_template.h"
 #include "text/documents/decode_documents.h"
 #include "text/formats/import.h"
@@ -133,12 +134,12 @@ text::LinePieces pieces_of(const Options& options) {
   };
 }
 
-void learn_in_part(Options& options, const cli::Context& context) {
+void learn_in_part(Options& options) {
   auto& text = options.text;
   if (text.format != "auto" && text.format != "jsonl")
     core::bad_usage("--loss-on: requires JSON lines; give --format jsonl");
-  for (const auto* option : {"field", "column"})
-    if (context.was_given(option))
+  for (const auto& option : core::changed(options.text))
+    if (option == "field" || option == "column")
       core::bad_usage(
           "--{}: cannot be combined with --loss-on, which names its own members", option);
   if (text.bad_lines != "error")
@@ -165,7 +166,7 @@ int tokenize(Options options, const cli::Context& context) {
   if (options.import) return write_tokenizer(context, *text::import_tokenizer(options.files));
   if (options.decode) return decode(options, context);
   std::string format;
-  if (!options.loss_on.empty()) learn_in_part(options, context);
+  if (!options.loss_on.empty()) learn_in_part(options);
   else if (!options.pairs && !options.recursive) format = options.text.follow(options.files);
   return learns ? learn_tokenizer(options, format, context) : encode(options, format, context);
 }

@@ -60,6 +60,8 @@ same() {
   same x.shard.zst eval-ppl -m from --protocol lm-eval --json
   same x.shard.zst train --layers 1 --d-model 16 --heads 2 --order order.shard.zst --steps 2
   same x.shard.zst build-datastore -m from
+  printf '{"prompt": "a", "completion": "b"}\n' >parts.jsonl
+  same parts.jsonl tokenize -t bytes --loss-on completion
   printf 'line 3 of\n' >prompts.txt
   same prompts.txt sample -m from
   run --separate-stderr -64 sample -m from --config settings --system be prompts.txt
