@@ -9,6 +9,7 @@
 #include "shard/unpacked_source.h"
 #include "store/targets.h"
 #include "text/formats/tokenizer_json.h"
+#include "train/memory_rows.h"
 
 namespace train {
 namespace {
@@ -40,30 +41,6 @@ struct From {
   model::Carried carried;
 };
 
-From model_from(const Job& job, const shard::Dataset& data, std::string& tokenizer) {
-  const auto loaded = model::load(job.from, torch::kCPU, torch::kFloat32, job.adapter);
-  model::check_tokenizer(loaded, data.header(), data.name());
-  if (!loaded.tokenizer.empty()) tokenizer = loaded.tokenizer;
-  nn::ModelOptions options = loaded.model->options, asked = options;
-  const auto mine = core::list_fields(options), theirs = core::list_fields(asked);
-  core::fields_from_json(theirs, job.asked, "train");
-  for (std::size_t i = 0; i < mine.all().size(); ++i) {
-    const auto& field = mine.all()[i];
-    const auto now = core::to_strings(theirs.all()[i]);
-    if (kTrainingOnly.count(field.name)) {
-      core::assign(field, now);
-    } else if (now != core::to_strings(field)) {
-      core::bad_usage("--{}: {} has {}, not {}; leave the option out", field.name, job.from,
-          fmt::join(core::to_strings(field), ","), fmt::join(now, ","));
-    }
-  }
-  auto model = std::make_shared<nn::Model>(options, loaded.model->vocabulary);
-  const torch::NoGradGuard no_grad;
-  const auto from = loaded.model->named_weights(), to = model->named_weights();
-  for (std::size_t i = 0; i < to.size(); ++i) torch::Tensor(to[i].second).copy_(from[i].second);
-  return {model, loaded.fingerprint.hex(), loaded.family, model::carried_of(loaded)};
-}
-
 // Reports an impossible shape as an error of a flag instead of a model's config.json.
 std::shared_ptr<nn::Model> new_model(const nn::ModelOptions& options, std::int64_t vocabulary) {
   try {
@@ -72,6 +49,37 @@ std::shared_ptr<nn::Model> new_model(const nn::ModelOptions& options, std::int64
     if (error.code() != core::Code::bad_config) throw;
     core::bad_usage("--{}", error.what());
   }
+}
+
+From model_from(const Job& job, const shard::Dataset& data, std::string& tokenizer) {
+  const auto loaded = model::load(job.from, torch::kCPU, torch::kFloat32, job.adapter);
+  model::check_tokenizer(loaded, data.header(), data.name());
+  if (!loaded.tokenizer.empty()) tokenizer = loaded.tokenizer;
+  nn::ModelOptions options = loaded.model->options, asked = options;
+  const auto mine = core::list_fields(options), theirs = core::list_fields(asked);
+  core::fields_from_json(theirs, job.asked, "train");
+  // Tables of n-grams can be added: they begin at 0, so that the model computes what it did.
+  const bool adds = !options.memory_layer.any() && asked.memory_layer.kind == "ngram";
+  for (std::size_t i = 0; i < mine.all().size(); ++i) {
+    const auto& field = mine.all()[i];
+    const auto now = core::to_strings(theirs.all()[i]);
+    if (kTrainingOnly.count(field.name) || (adds && field.name.starts_with("memory-layer"))) {
+      core::assign(field, now);
+    } else if (now != core::to_strings(field)) {
+      core::bad_usage("--{}: {} has {}, not {}; leave the option out", field.name, job.from,
+          fmt::join(core::to_strings(field), ","), fmt::join(now, ","));
+    }
+  }
+  auto model = new_model(options, loaded.model->vocabulary);
+  const torch::NoGradGuard no_grad;
+  std::map<std::string, torch::Tensor> from;
+  for (const auto& [name, weight] : loaded.model->named_weights()) from[name] = weight;
+  for (auto& [name, weight] : model->named_weights()) {
+    torch::Tensor to = weight;
+    if (const auto found = from.find(name); found != from.end()) to.copy_(found->second);
+    else if (is_memory_table(name)) to.zero_();
+  }
+  return {model, loaded.fingerprint.hex(), loaded.family, model::carried_of(loaded)};
 }
 
 // Checks that the validation data have the vocabulary of the training data.
@@ -158,8 +166,10 @@ core::OrderedJson training_facts(const Job& job, const Run& run, const std::stri
   const auto model = core::to_json(run.model->options), recipe = core::to_json(run.recipe);
   for (const auto& [key, value] : model.items()) training[key] = value;
   if (!run.further.empty()) training["further"] = run.further;
+  if (run.background) training["background"] = run.background->fingerprint().hex();
   for (const auto& [key, value] : recipe.items()) {
     if (!run.lora && key.starts_with("lora")) continue;
+    if (run.recipe.only_memory_rows == 0 && key == "only_memory_rows") continue;
     if (key != "order" && key != "targets") training[key] = value;  // paths; fingerprints count
   }
   return training;
@@ -242,15 +252,14 @@ void settle_fine_tuning(const Job& job, Run& run) {
   };
   std::vector<std::string> taken, flags;
   if (recipe.optimiser.lr == 0) {
-    const bool nag = recipe.optimiser.optimiser == "nag";
-    // LoRA terms begin at 0 and need larger steps than trained weights.
-    recipe.optimiser.lr = nag ? 2e-3 : recipe.lora.any() ? 2e-4 : 2e-5;
+    // LoRA terms begin at 0 and need larger steps than trained weights, as few rows do.
+    const std::string rate = recipe.optimiser.optimiser == "nag" ? "2e-3"
+                             : recipe.only_memory_rows > 0       ? "1e-3"
+                             : recipe.lora.any()                 ? "2e-4"
+                                                                 : "2e-5";
+    recipe.optimiser.lr = std::stod(rate);
     if (kept("lr")) recipe.optimiser.lr = begun["lr"].get<double>();
-    else
-      taken.emplace_back(nag                 ? "rate 2e-3"
-                         : recipe.lora.any() ? "rate 2e-4"
-                                             : "rate 2e-5"),
-          flags.emplace_back("--lr");
+    else taken.emplace_back("rate " + rate), flags.emplace_back("--lr");
   }
   if (recipe.steps == 0 && recipe.epochs == 0) {
     if (kept("steps")) recipe.steps = begun["steps"].get<std::int64_t>();
@@ -277,7 +286,29 @@ void add_terms(const Job& job, const From& from, Run& run) {
         "--lora: {} belongs to no model family of transformers, which an adapter needs; train all "
         "weights instead",
         job.from);
-  run.lora = std::make_shared<Lora>(run.model, *family, run.recipe.lora);
+  run.part = run.lora = std::make_shared<Lora>(run.model, *family, run.recipe.lora);
+}
+
+// Trains rows of memory tables instead of all weights.
+void choose_memory_rows(const Job& job, Run& run) {
+  const std::int64_t most = run.recipe.only_memory_rows;
+  if ((most == 0) != job.background.empty())
+    core::bad_usage("--only-memory-rows and --background: each requires the other");
+  if (most == 0) return;
+  if (job.from.empty())
+    core::bad_usage("--only-memory-rows: --from MODEL is missing; give the model to train");
+  if (reads_pairs(run)) core::bad_usage("--only-memory-rows: not supported for sentence pairs");
+  run.background = std::make_unique<shard::Dataset>(std::vector{job.background});
+  expect_vocabulary(*run.data, run.background->name(), run.background->header());
+  auto batches = run.recipe.batches;
+  batches.order = "", batches.batches = "sequential";
+  const auto order = make_order(batches, *run.background, nullptr, job.seed);
+  run.model->to(job.device);
+  const auto rows = std::make_shared<MemoryRows>(run.model, most);
+  const auto read = rows->read_background(*run.background, *order, {{}, run.rules.begin});
+  add_note(run, fmt::format("--background: {} micro-batches read {} of {} rows",
+                    order->batches_per_epoch(), read, rows->rows()));
+  run.part = rows;
 }
 
 // A run in the folder that has taken all its steps is trained further if more are asked for.
@@ -302,7 +333,8 @@ void describe(const Job& job, const From& from, Run& run) {
   run.facts["training"] = training_facts(job, run, from.fingerprint);
   run.facts["builds"] = builds_of(job.folder);
   run.files = {{"data", {"FILE", run.data->name()}}, {"tokenizer", {"tokenizer", run.data->name()}},
-      {"valid", {"--valid", job.valid}}, {"order", {"--order", run.recipe.batches.order}},
+      {"valid", {"--valid", job.valid}}, {"background", {"--background", job.background}},
+      {"order", {"--order", run.recipe.batches.order}},
       {"targets", {"--targets", objective.targets}}, {"from", {"--from", job.from}}};
   run.config = model::make_config(run.model->options, run.model->vocabulary, run.facts,
       model::tokenizer_fingerprint(run.tokenizer), -1);
@@ -363,6 +395,10 @@ void ValidationOptions::fields(core::FieldList& f) {
 void Job::fields(core::FieldList& f) {
   model.fields(f);
   recipe.fields(f);
+  {
+    const auto in_layers = f.group("Memory layers");
+    f("background", background, "with --only-memory-rows: text or shard of what the model knows");
+  }
   const auto in_run = f.group("Run");
   f("from", from, "initialize from a model (of Tessera or transformers): fine-tuning");
   model::adapter_field(f, adapter);
@@ -397,6 +433,7 @@ Run prepare(const Job& job) {
   open_targets(run);
   run.rules = rules_of(run);
   choose_targets(run);
+  choose_memory_rows(job, run);
   describe(job, from, run);
   return run;
 }

@@ -46,6 +46,7 @@ struct Job {
   std::string adapter;              ///< adapter of that model; empty: none
   std::string folder;               ///< run folder; empty: none (--plan)
   std::string valid;                ///< validation shard, or empty
+  std::string background;           ///< text or shard for --only-memory-rows, or empty
   ValidationOptions validation;
   std::uint64_t seed = 1;
   torch::Device device = torch::kCPU;
@@ -59,15 +60,16 @@ struct Job {
 struct Run {
   Recipe recipe;
   ValidationOptions validation;
-  std::unique_ptr<shard::Dataset> data, valid, order_shard;
+  std::unique_ptr<shard::Dataset> data, valid, order_shard, background;
   std::unique_ptr<Order> order;
   std::unique_ptr<TargetShard> targets;  ///< null: none
   TokenRules rules;
   std::shared_ptr<nn::Model> model;
   std::string tokenizer;
-  model::Carried carried;      ///< carried contents of the starting model
-  std::string from;            ///< its folder
-  std::shared_ptr<Lora> lora;  ///< null: trains the weights
+  model::Carried carried;             ///< carried contents of the starting model
+  std::string from;                   ///< its folder
+  std::shared_ptr<Lora> lora;         ///< null: no adapter
+  std::shared_ptr<TrainedPart> part;  ///< trained instead of all weights; null: trains all
   std::uint64_t seed = 1;
   torch::Device device = torch::kCPU;
   bool record = true;

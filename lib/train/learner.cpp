@@ -91,12 +91,12 @@ void recompute_blocks(nn::Model& model) {
   blocks->recompute_blocks(true);
 }
 
-nn::LendingBlocks& lending_blocks(nn::Model& model, bool lora) {
+nn::LendingBlocks& lending_blocks(nn::Model& model, bool part) {
   auto* const blocks = dynamic_cast<nn::LendingBlocks*>(model.architecture.get());
   if (blocks == nullptr)
     core::bad_usage(
         "--shard: weights requires arch transformer, not {}; use gradients", model.options.arch);
-  if (lora) core::bad_usage("--shard: weights cannot be combined with --lora; use gradients");
+  if (part) core::bad_usage("--shard: weights cannot be combined with --lora; use gradients");
   return *blocks;
 }
 
@@ -145,7 +145,7 @@ torch::Tensor FixedMicroBatch::run(const nn::Batch& batch, const Work& work) {
 
 Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool carries,
     std::uint64_t seed, torch::Device device, std::shared_ptr<ranks::Group> group, bool record,
-    std::shared_ptr<Lora> lora, ThriftOptions thrift)
+    std::shared_ptr<TrainedPart> part, ThriftOptions thrift)
     : model_(std::move(model)), recipe_(recipe), group_(std::move(group)),
       team_(group_, recipe.objective.memory_ranks),
       sharded_(group_->is_alone() ? Sharded::none : thrift.sharded()), carries_(carries),
@@ -157,7 +157,7 @@ Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool ca
       plain_steps_(further_from_ > 0 ? 0 : share_of(recipe.objective.plain_warmup, recipe.steps)),
       memory_(memory_of(recipe.objective)),
       schedule_(recipe.schedule, recipe.optimiser.lr, recipe.steps - further_from_),
-      lora_(std::move(lora)) {
+      part_(std::move(part)) {
   expect_equal_shares(recipe.batches, carries, team_);
   if (!device.is_cpu()) nn::set_deterministic(recipe.deterministic);
   const std::int64_t own = carries ? recipe.batches.batch_shards / group_->size() : 1;
@@ -167,8 +167,8 @@ Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool ca
   model_->to(device_);
   model_->train();
   if (thrift.recompute) recompute_blocks(*model_);
-  if (lora_) lora_->to(device_);
-  const auto weights = lora_ ? lora_->weights() : model_->named_weights();
+  if (part_) part_->to(device_);
+  const auto weights = part_ ? part_->weights() : model_->named_weights();
   for (const auto& [name, weight] : weights)
     if (sharded_ != Sharded::none && is_memory_table(name))
       core::bad_usage(
@@ -177,16 +177,16 @@ Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool ca
   if (sharded_ != Sharded::none)
     shards_ = std::make_unique<Shards>(weights, recipe.optimiser, group_);
   if (sharded_ == Sharded::weights) {
-    auto& blocks = lending_blocks(*model_, lora_ != nullptr);
+    auto& blocks = lending_blocks(*model_, part_ != nullptr);
     lent_ = std::make_shared<LentWeights>(*shards_, blocks.block_weights());
     blocks.lend_weights(lent_);
   }
   optimiser_ = make_optimiser(recipe.optimiser, shards_ ? shards_->own() : weights, weights);
   const bool alike = !carries && team_.size() == 1 && !memory_.ext;
-  if (record && alike && sharded_ < Sharded::gradients && !lora_ && !thrift.recompute &&
+  if (record && alike && sharded_ < Sharded::gradients && !part_ && !thrift.recompute &&
       nn::graph_calls(device_) != nullptr && FixedMicroBatch::fits(model_->options))
     fixed_ = std::make_unique<FixedMicroBatch>(weights, device_);
-  if (group_->connects(device_) && sharded_ < Sharded::gradients)
+  if (group_->connects(device_) && sharded_ < Sharded::gradients && !part_)
     buckets_ = std::make_unique<GradientBuckets>(summed_weights(), *group_, sum_of(recipe));
 }
 
@@ -271,7 +271,11 @@ torch::Tensor Learner::differentiate(const nn::Batch& batch, const MicroBatch& m
   nn::Hidden hidden;
   {
     const nn::Autocast autocast(bfloat16_, device_);
-    hidden = model_->architecture->forward(batch, carries_state_ ? &batch_shard.state : nullptr);
+    const auto pass = [&] {
+      hidden = model_->architecture->forward(batch, carries_state_ ? &batch_shard.state : nullptr);
+    };
+    if (part_) part_->forward(pass);
+    else pass();
   }
   const auto f = hidden.output.to(torch::kFloat32);
   *g = hidden.key.to(torch::kFloat32);
@@ -314,7 +318,7 @@ Update Learner::run(std::int64_t step, const std::vector<MicroBatch>& micro_batc
       }
       const auto nats = backward(step, micro, own, batch_shard);
       if (lent_) lent_->take_all_back();
-      if (lora_) lora_->take_gradients();
+      if (part_) part_->take_gradients();
       sum.add(nats, own.tokens);
     }
   }
@@ -334,7 +338,7 @@ Update Learner::update(std::int64_t step, const std::vector<MicroBatch>& micro_b
         step, micro_batches, GradientSum(summed_weights(), leaves, *group_, how, buckets_.get()));
     if (shards_) shards_->take_gradients();
   } else {
-    const bool early = team_.size() == 1 && !lora_ && !lent_;  // else others talk
+    const bool early = team_.size() == 1 && !part_ && !lent_;  // else others talk
     update = run(step, micro_batches,
         GradientShards(*shards_, leaves, *group_, how,
             carries_ ? Neighbours::own : Neighbours::processes, early));
@@ -346,7 +350,7 @@ Update Learner::update(std::int64_t step, const std::vector<MicroBatch>& micro_b
     shards_->drop_gradients();
     shards_->spread();
   }
-  if (lora_) lora_->apply();
+  if (part_) part_->apply();
   return update;
 }
 
@@ -387,12 +391,13 @@ torch::Tensor Learner::rows_of(const torch::Tensor& all, std::size_t own) const 
 }
 
 void Learner::put(model::Checkpoint& checkpoint) const {
-  if (!lora_ && group_->first())
+  const bool whole = !part_ || part_->in_model();
+  if (whole && group_->first())
     each_weight_here([&](std::size_t /*i*/, const std::string& name, const torch::Tensor& weight) {
       checkpoint.tensors["model." + name] = weight.detach();
     });
-  if (lora_ && group_->first())
-    for (const auto& [name, values] : lora_->weights()) checkpoint.tensors["lora." + name] = values;
+  if (!whole && group_->first())
+    for (const auto& [name, values] : part_->weights()) checkpoint.tensors["lora." + name] = values;
   put_optimiser(checkpoint, *optimiser_);
   if (shards_) shards_->put(checkpoint, *optimiser_);
   const auto put = [&](const char* part, const auto& of) {
@@ -413,11 +418,11 @@ void Learner::put(model::Checkpoint& checkpoint) const {
 }
 
 void Learner::get(const model::Checkpoint& checkpoint) {
-  if (lora_) {
+  if (part_ && !part_->in_model()) {
     const torch::NoGradGuard no_grad;
-    for (const auto& [name, values] : lora_->weights())
+    for (const auto& [name, values] : part_->weights())
       torch::Tensor(values).copy_(checkpoint.tensor("lora." + name));
-    lora_->apply();
+    part_->apply();
   } else {
     each_weight_here([&](std::size_t /*i*/, const std::string& name, const torch::Tensor& weight) {
       checkpoint.get_weight("model." + name, weight);

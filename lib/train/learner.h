@@ -7,7 +7,7 @@
 #include "nn/memory/entry_ring.h"
 #include "train/batches.h"
 #include "train/gradient_shards.h"
-#include "train/lora.h"
+#include "train/optimiser.h"
 
 namespace train {
 
@@ -54,11 +54,11 @@ class Learner {
  public:
   /// `recipe` is resolved. `carries`: rows of consecutive micro-batches continue one another. Moves
   /// the model to `device`; `record` records micro-batches of equal form there
-  /// (FixedMicroBatch). `lora`, if not null, is trained instead of the weights. Throws
+  /// (FixedMicroBatch). `part`, if not null, is trained instead of all weights. Throws
   /// Error{usage} if the processes cannot have equal shares.
   Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool carries, std::uint64_t seed,
       torch::Device device, std::shared_ptr<ranks::Group> group = ranks::Group::alone(),
-      bool record = true, std::shared_ptr<Lora> lora = nullptr, ThriftOptions thrift = {});
+      bool record = true, std::shared_ptr<TrainedPart> part = nullptr, ThriftOptions thrift = {});
 
   /// Returns the micro-batches of a step that this process reads: with carried rows, parts of all;
   /// else whole ones, equal within a team. With sharded gradients, neighbours belong to different
@@ -133,7 +133,7 @@ class Learner {
   std::int64_t further_from_, plain_steps_;
   nn::MemoryRule memory_;
   Schedule schedule_;
-  std::shared_ptr<Lora> lora_;         // null: the weights are trained
+  std::shared_ptr<TrainedPart> part_;  // null: all weights are trained
   std::unique_ptr<Shards> shards_;     // null: this process has all
   std::shared_ptr<LentWeights> lent_;  // null: all weights are present
   std::unique_ptr<Optimiser> optimiser_;

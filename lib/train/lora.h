@@ -9,22 +9,22 @@ namespace train {
 
 /// The low-rank terms of a model. The model's matrices always contain W, so that other code needs
 /// no knowledge of the terms; dA = s B^T dW and dB = s dW A^T are computed from the gradient of W.
-/// This saves no memory for weights; the optimiser's moments are those of A and B. Not thread safe.
-class Lora {
+/// This saves no memory for weights; the optimiser's moments are those of A and B.
+class Lora : public TrainedPart {
  public:
   /// Draws A (r, in) from torch's generator, uniform within 1 / sqrt(in), and sets B (out, r) to 0,
   /// so that the model is unchanged. Disables the gradient of weights without a term. `family`
   /// names the matrices. Throws Error{usage} if the targets select none.
   Lora(std::shared_ptr<nn::Model> model, const model::Family& family, const LoraOptions& options);
 
-  /// Moves the terms; the caller moves the model.
-  void to(torch::Device device);
+  void to(torch::Device device) override;
   /// Returns A and B as "MODULE.lora_A.weight" and "MODULE.lora_B.weight".
-  NamedWeights weights() const;
+  NamedWeights weights() const override;
+  bool in_model() const override { return false; }
   /// Adds the gradients of A and B computed from those of the matrices, and clears the latter.
-  void take_gradients();
+  void take_gradients() override;
   /// Computes W from the present terms.
-  void apply();
+  void apply() override;
   /// Saves the terms in peft's format (model::save_adapter). `base`: origin of the model.
   void save(const std::string& folder, const std::string& base) const;
 

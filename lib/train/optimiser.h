@@ -9,6 +9,23 @@ namespace train {
 
 using NamedWeights = std::vector<std::pair<std::string, torch::Tensor>>;
 
+/// What a run trains instead of all weights of a model. Not thread safe.
+class TrainedPart {
+ public:
+  virtual ~TrainedPart() = default;
+  /// Moves what is no weight of the model; the caller moves the model.
+  virtual void to(torch::Device device) = 0;
+  virtual NamedWeights weights() const = 0;
+  /// Returns whether weights() are the model's own.
+  virtual bool in_model() const = 0;
+  /// Surrounds the forward pass of a micro-batch.
+  virtual void forward(const std::function<void()>& pass) { pass(); }
+  /// Makes the gradients of weights() from those that the micro-batch's backward pass left.
+  virtual void take_gradients() = 0;
+  /// Follows each update.
+  virtual void apply() {}
+};
+
 /// Update rules. g = gradient * scale. A weight with decay is first multiplied by (1 - lr *
 /// weight_decay).
 ///   adamw  m = b1 m + (1-b1) g,  v = b2 v + (1-b2) g^2

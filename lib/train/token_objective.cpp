@@ -85,7 +85,7 @@ MicroBatch Prefetch::next() {
 TokenObjective::TokenObjective(Run run, std::shared_ptr<ranks::Group> group)
     : Objective(settings_of(run)), run_(std::move(run)),
       learner_(run_.model, run_.recipe, run_.order->carries(), run_.seed, run_.device,
-          std::move(group), run_.record, run_.lora, run_.thrift) {
+          std::move(group), run_.record, run_.part, run_.thrift) {
   if (learns_memory(run_) && !validates_memory(run_)) calibration_ = calibration_batches(run_);
 }
 
@@ -101,7 +101,7 @@ Update TokenObjective::update(std::int64_t step, std::int64_t data) {
 
 std::vector<std::vector<torch::Tensor>> TokenObjective::block_weights() const {
   const auto* const blocks = dynamic_cast<nn::LendingBlocks*>(run_.model->architecture.get());
-  if (blocks == nullptr || run_.lora) return {};
+  if (blocks == nullptr || run_.part) return {};
   return blocks->block_weights();
 }
 

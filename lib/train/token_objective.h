@@ -54,7 +54,7 @@ class TokenObjective : public Objective {
   torch::Device device() const override { return learner_.device(); }
   bool recorded() const override { return learner_.recorded(); }
   NamedWeights weights() const override {
-    return run_.lora ? run_.lora->weights() : run_.model->named_weights();
+    return run_.part ? run_.part->weights() : run_.model->named_weights();
   }
   std::vector<std::vector<torch::Tensor>> block_weights() const override;
   void gather_weights() override { learner_.gather_weights(); }

@@ -78,7 +78,7 @@ void OptimiserOptions::fields(core::FieldList& f) {
       "muon: for the matrices of layers, with adamw for the rest; adam and nag: as in fairseq",
       {"adamw", "muon", "radam", "adam", "nag"});
   f("lr", lr,
-      "peak learning rate; auto: 1e-3 (nag: 0.1), with --from 2e-5 (nag: 2e-3), with --lora 2e-4")
+      "peak learning rate; auto: 1e-3 (nag: 0.1), with --from 2e-5 (nag: 2e-3), with --lora 2e-4, with --only-memory-rows 1e-3")
       .above(0, 1000)
       .or_auto();
   f("beta1", beta1, "adam, adamw, radam, muon: decay of the first moment").at_least(0).below(1);
@@ -142,6 +142,14 @@ void Recipe::fields(core::FieldList& f) {
   optimiser.fields(f);
   schedule.fields(f);
   lora.fields(f);
+  {
+    const auto in_rows = f.group("Memory layers");
+    f("only-memory-rows", only_memory_rows,
+        "with --from and --background: train only memory layers' tables, and of each these many rows "
+        "a micro-batch, which it reads most beside the background; none: train all weights")
+        .between(1, 1e12)
+        .or_none();
+  }
   const auto in_run = f.group("Run");
   f("precision", precision,
       "data type of matrix products; auto: float32 on the CPU, bfloat16 on a GPU",
@@ -208,6 +216,8 @@ void check(const Recipe& recipe) {
       "cannot be combined with --memory");
   expect(!recipe.lora.any() || recipe.average_checkpoints == 0, "lora",
       "cannot be combined with --average-checkpoints");
+  expect(recipe.only_memory_rows == 0 || !recipe.lora.any(), "only-memory-rows",
+      "cannot be combined with --lora");
   expect(objective.targets.empty() || alone, "targets",
       "cannot be combined with --memory or --label-smoothing");
 }

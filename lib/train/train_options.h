@@ -90,8 +90,9 @@ struct Recipe {
   ObjectiveOptions objective;
   OptimiserOptions optimiser;
   ScheduleOptions schedule;
-  std::int64_t steps = 0;  ///< 0 (auto): by epochs, or by the size of the data
-  double epochs = 0;       ///< 0 (auto): by steps
+  std::int64_t only_memory_rows = 0;  ///< see memory_rows.h; 0: trains all weights
+  std::int64_t steps = 0;             ///< 0 (auto): by epochs, or by the size of the data
+  double epochs = 0;                  ///< 0 (auto): by steps
   /// Step after which a finished run is trained further: the schedule begins again there, and there
   /// is no plain warm-up. No option; 0: not trained further.
   std::int64_t further_from = 0;

@@ -8,6 +8,8 @@ namespace {
 
 using torch::Tensor;
 
+thread_local RowReads* counting = nullptr;  // null: reads are not counted
+
 template <class Real>
 GatheredSum<Real> gathered_of(const Tensor& values, const Tensor& rows, const Tensor& weights) {
   return {rows.size(1), values.size(1), values.const_data_ptr<Real>(),
@@ -49,7 +51,20 @@ class GatheredSumFunction : public torch::autograd::Function<GatheredSumFunction
 
 }  // namespace
 
+RowReads::RowReads(const std::vector<Tensor>& tables, const std::vector<Tensor>& counts)
+    : tables_(tables), counts_(counts), outer_(std::exchange(counting, this)) {}
+
+RowReads::~RowReads() { counting = outer_; }
+
+void RowReads::add(const Tensor& values, const Tensor& rows) {
+  if (counting == nullptr) return;
+  for (std::size_t i = 0; i < counting->tables_.size(); ++i)
+    if (counting->tables_[i].is_same(values))
+      counting->counts_[i].index_add_(0, rows.flatten(), torch::ones_like(rows).flatten());
+}
+
 Tensor gathered_sum(const Tensor& values, const Tensor& rows, const Tensor& weights) {
+  RowReads::add(values, rows);
   if (loops_take(values))
     return GatheredSumFunction::apply(values.contiguous(), rows.contiguous(), weights.contiguous());
   const auto named = values.index_select(0, rows.flatten());

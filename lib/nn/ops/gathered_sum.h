@@ -16,6 +16,23 @@ namespace nn {
 torch::Tensor gathered_sum(
     const torch::Tensor& values, const torch::Tensor& rows, const torch::Tensor& weights);
 
+/// While it exists, counts how often calls of gathered_sum() on this thread read each row of some
+/// tables. The newest one of a thread counts.
+class RowReads {
+ public:
+  /// `counts`: (N) int64 for each of `tables` (N, d), on its device; reads are added to it.
+  RowReads(const std::vector<torch::Tensor>& tables, const std::vector<torch::Tensor>& counts);
+  RowReads(const RowReads&) = delete;
+  RowReads& operator=(const RowReads&) = delete;
+  ~RowReads();
+  /// Adds the reads of `rows` int64 if `values` is one of the tables.
+  static void add(const torch::Tensor& values, const torch::Tensor& rows);
+
+ private:
+  const std::vector<torch::Tensor>&tables_, &counts_;
+  RowReads* outer_;
+};
+
 /// The entries of a list of row numbers, by the row that they name.
 struct RowsUsed {
   torch::Tensor rows;                ///< (R) int64, ascending, each once

@@ -109,6 +109,30 @@ DOCTEST_TEST_CASE("sums of gathered rows: values and gradients, on the CPU and b
   check();
 }
 
+DOCTEST_TEST_CASE("reads of a table's rows are counted in its own scope") {
+  torch::manual_seed(6);
+  const auto values = torch::randn({9, 4}), other = torch::randn({9, 4});
+  const auto rows = torch::randint(9, {20, 3}, torch::kInt64);
+  const auto weights = torch::ones({20, 3});
+  const std::vector<Tensor> tables = {values}, counts = {torch::zeros({9}, torch::kInt64)};
+  nn::gathered_sum(values, rows, weights);
+  {
+    const nn::RowReads counting(tables, counts);
+    nn::gathered_sum(values, rows, weights);
+    nn::gathered_sum(other, rows, weights);
+    {
+      const std::vector<Tensor> inner = {counts[0].clone()};
+      const nn::RowReads nested(tables, inner);
+      nn::gathered_sum(values, rows, weights);
+    }
+    nn::gathered_sum(values, rows, weights);
+  }
+  nn::gathered_sum(values, rows, weights);
+  for (std::int64_t row = 0; row < 9; ++row)
+    DOCTEST_CHECK(
+        counts[0][row].item<std::int64_t>() == 2 * (rows == row).sum().item<std::int64_t>());
+}
+
 DOCTEST_TEST_CASE("the gradient of gathered rows has the same bits for any number of threads") {
   torch::manual_seed(4);
   const auto values = torch::randn({50, 33}).set_requires_grad(true),

@@ -18,7 +18,7 @@ std::vector<torch::Tensor> after(const train::Job& job, std::int64_t updates) {
   nn::start(1, job.seed);
   auto run = train::prepare(job);
   train::Learner learner(run.model, run.recipe, run.order->carries(), run.seed, torch::kCPU,
-      ranks::Group::alone(), run.record, run.lora, run.thrift);
+      ranks::Group::alone(), run.record, run.part, run.thrift);
   std::int64_t index = 0;
   for (std::int64_t step = 0; step < updates; ++step) {
     std::vector<train::MicroBatch> micro;

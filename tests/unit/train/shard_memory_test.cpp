@@ -52,7 +52,7 @@ std::string bytes_of_rank(ranks::Group& rank, const train::Job& job) {
       dynamic_cast<nn::LendingBlocks&>(*run.model->architecture).block_weights(),
       run.recipe.optimiser, {2, ranks::Sum::tree, false}, rank.size(), job.thrift.sharded());
   train::Learner learner(run.model, run.recipe, run.order->carries(), run.seed, torch::kCPU, group,
-      run.record, run.lora, run.thrift);
+      run.record, run.part, run.thrift);
   for (std::int64_t step = 0; step < 2; ++step)
     learner.update(step, {train::read_batch(*run.data, run.order->rows(rank.rank()), rank.rank())});
   return fmt::format("{} {}", bytes->peak, planned.weights + planned.gradients + planned.optimiser);
