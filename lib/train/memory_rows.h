@@ -1,6 +1,6 @@
 #pragma once
-// Trains few rows of a model's memory tables and nothing else: sparse memory fine-tuning (Lin et al.
-// 2025, "Continual Learning via Sparse Memory Finetuning", arXiv 2510.15103).
+// Trains few rows of a model's memory tables and nothing else: sparse memory fine-tuning (Lin et
+// al. 2025, "Continual Learning via Sparse Memory Finetuning", arXiv 2510.15103).
 //
 // A micro-batch changes those rows of a table that it reads most beside a background text, by
 // TF-IDF:
@@ -8,7 +8,8 @@
 //   score_i = n_i log((B + 1) / (b_i + 1))
 //
 // n_i: reads of row i by the micro-batch; b_i: how many of B micro-batches of the background read
-// row i. The rows with the highest scores above 0 keep their gradients. Equal scores: the lower row.
+// row i. The rows with the highest scores above 0 keep their gradients. Of equal scores, the lower
+// row comes first.
 
 #include "nn/arch/model.h"
 #include "train/batches.h"
