@@ -310,7 +310,7 @@ Tokenizer::Template read_template(
   return around;
 }
 
-std::optional<PieceDecoder> read_decoder(const TokenizerJson& file) {
+std::optional<PieceDecoder> read_decoder(const TokenizerJson& file, const Vocabulary& vocabulary) {
   if (!file.find(file.root(), "decoder")) return std::nullopt;
   PieceDecoder decoder;
   // Replace changes single tokens and Strip the whole text, so Fuse must stand between them.
@@ -351,6 +351,9 @@ std::optional<PieceDecoder> read_decoder(const TokenizerJson& file) {
           file.text(step, "prepend_scheme", prefix ? "always" : "never") != "never";
       if (decoder.replaced[0].first.empty())
         file.refuse("the decoder Metaspace has no replacement");
+      for (std::uint32_t id = 0; decoder.strips_space && id < vocabulary.size(); ++id)
+        if (vocabulary.token(id).starts_with(' '))
+          file.refuse("the decoder Metaspace is not supported with token {}, a space first", id);
     } else {
       file.refuse(
           "the decoder {} is not supported here (Replace, ByteFallback, Fuse, Strip and Metaspace "

@@ -84,8 +84,9 @@ TextSteps read_rules_steps(const TokenizerJson& file, const PieceRules& rules,
 Tokenizer::Template read_template(
     const TokenizerJson& file, const std::vector<AddedToken>& added, const Vocabulary& vocabulary);
 /// Reads "decoder" of a model of characters; nothing if it is absent. Throws Error{bad_data} for
-/// steps that are not supported.
-std::optional<PieceDecoder> read_decoder(const TokenizerJson& file);
+/// steps that are not supported, and for Metaspace with a token that begins with a space, which
+/// would remove it from a text.
+std::optional<PieceDecoder> read_decoder(const TokenizerJson& file, const Vocabulary& vocabulary);
 /// Throws Error{bad_data} if `part`, "decoder" or "post_processor", has a step of another type than
 /// `known`.
 void expect_only(const TokenizerJson& file, std::string_view part, std::string_view known);

@@ -202,7 +202,7 @@ NewTokenizer read_pieces(const TokenizerJson& file, element model, std::string& 
     read_pieces_split(file, replaced, parts);
     parts.steps = TextSteps(found_in_text(std::move(added)), Normalizer(std::move(steps)));
   }
-  parts.decoder = read_decoder(file);
+  parts.decoder = read_decoder(file, vocabulary);
   return std::make_shared<Pieces>(std::move(vocabulary), std::move(merges), std::move(parts));
 }
 
@@ -286,7 +286,7 @@ NewTokenizer read_unigram(const TokenizerJson& file, element model, std::string&
   parts.byte_fallback = file.flag(model, "byte_fallback", false);
   parts.special = special_of(added);
   parts.around = read_template(file, added, vocabulary);
-  parts.decoder = read_decoder(file);
+  parts.decoder = read_decoder(file, vocabulary);
   parts.rules = read_rules(file, model, vocabulary);
   added = found_in_text(std::move(added));
   parts.steps = ruled ? read_rules_steps(file, *parts.rules, vocabulary, std::move(added), {})

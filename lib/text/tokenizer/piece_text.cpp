@@ -1,5 +1,7 @@
 #include "text/tokenizer/piece_text.h"
 
+#include <charconv>
+
 namespace text {
 
 PieceText::PieceText(const Tokenizer& tokenizer, bool byte_fallback, const Normalizer& normalizer,
@@ -11,10 +13,16 @@ PieceText::PieceText(const Tokenizer& tokenizer, bool byte_fallback, const Norma
     const auto id = tokenizer.id_of(name);
     if (byte_fallback && !tokenizer.model_id_of(name))
       core::bad_data("byte_fallback without a token <0x{:02X}>: it is supported with all 256", b);
-    if (!id) continue;
+    if (id) bytes_[b] = *id;
+  }
+  // Decoders read names in small letters too.
+  for (std::uint32_t id = 0, byte = 0; id < tokenizer.size(); ++id) {
+    const auto name = tokenizer.token(id);
+    if (name.size() != 6 || !name.starts_with("<0x") || name[5] != '>' ||
+        std::from_chars(&name[3], &name[5], byte, 16).ptr != &name[5])
+      continue;
     names_bytes_ = names_bytes_ || !decodes_bytes_;
-    bytes_[b] = *id;
-    if (byte_fallback || decodes_bytes_) byte_of_[*id] = static_cast<std::int16_t>(b);
+    if (byte_fallback || decodes_bytes_) byte_of_[id] = static_cast<std::int16_t>(byte);
   }
   for (const NormalStep& step : normalizer.steps())
     if (step.what == NormalStep::What::replace && step.from == " ") space_ = step.to;

@@ -122,6 +122,21 @@ DOCTEST_TEST_CASE("pipelines: decoders give the texts of Hugging Face's tokenize
   }
 }
 
+DOCTEST_TEST_CASE("pipelines: ByteFallback reads the names of bytes in small letters too") {
+  auto json = core::parse_json(sample::file("pipelines/llama2.json"), "llama2");
+  const std::uint32_t first = json["added_tokens"].back().at("id").get<std::uint32_t>() + 1;
+  std::uint32_t last = first - 1;
+  for (const char* name : {"<0xc3>", "<0xfG>", "<0xff"}) json["model"]["vocab"][name] = ++last;
+  const auto tokenizer = text::parse_tokenizer(core::dump(json), "x");
+  DOCTEST_CHECK(tokenizer->decode(Ids{first, *tokenizer->id_of("<0xA9>")}) == "\xC3\xA9");
+  DOCTEST_CHECK(tokenizer->decode(Ids{last - 1, last}) == "<0xfG><0xff");
+  // Without ByteFallback they are texts, also when the tokenizer is read again.
+  json["decoder"] = {{"type", "Fuse"}};
+  const auto plain = text::parse_tokenizer(core::dump(json), "x");
+  for (const auto& one : {plain, text::parse_tokenizer(plain->json(), "again")})
+    DOCTEST_CHECK(one->decode(Ids{first}) == "<0xc3>");
+}
+
 DOCTEST_TEST_CASE(
     "pipelines: a part of a tokenizer.json that is not supported is refused by name") {
   const auto why = [](const std::string& name, const std::string& pointer, const char* value) {
@@ -151,6 +166,13 @@ DOCTEST_TEST_CASE(
   names("llama2", "/decoder/decoders/3",
       R"({"type": "Replace", "pattern": {"String": "a"}, "content": ""})",
       "Replace after other steps");
+  auto spaced = core::parse_json(sample::file("pipelines/llama2.json"), "llama2");
+  spaced["decoder"] = {{"type", "Metaspace"}, {"prepend_scheme", "always"}};
+  spaced["model"]["vocab"][" x"] = 595;
+  const auto kept = thrown([&] { text::parse_tokenizer(core::dump(spaced), "x"); });
+  DOCTEST_CHECK(kept.text.find("Metaspace is not supported with token 595") != std::string::npos);
+  spaced["decoder"]["prepend_scheme"] = "never";
+  DOCTEST_CHECK(text::parse_tokenizer(core::dump(spaced), "x")->decode(Ids{595}) == " x");
   names("llama2", "/post_processor",
       R"({"type": "BertProcessing", "sep": ["</s>", 2], "cls": ["<s>", 1]})",
       "post_processor BertProcessing");
