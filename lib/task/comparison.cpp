@@ -258,7 +258,8 @@ Comparison compare_documents(const std::vector<ScoreBlock>& given, double confid
     core::bad_data(
         "--block document: the text has {} documents, which count as {:.1f} of equal length, but a "
         "comparison needs at least {:.0f}; use a longer text, or blocks of tokens (--block N)",
-        sums.blocks.size(), effective, kLeastEffectiveDocuments);
+        sums.blocks.size(), std::min(effective, kLeastEffectiveDocuments - 0.1),
+        kLeastEffectiveDocuments);
   const auto tokens = static_cast<double>(sums.all.tokens);
   const Variances found = variances_of(sums);
   sums.result.freedom = std::sqrt(freedom_of(sums, {.token = 1}) * freedom_of(sums, found));

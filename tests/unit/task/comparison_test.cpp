@@ -311,6 +311,10 @@ DOCTEST_TEST_CASE("too little to compare is refused") {
   auto uneven = text_of(rng, 1000, 10, 0);
   uneven.push_back({0, 1, 1000});
   DOCTEST_CHECK(documents(uneven).names("count as 4.0 of equal length"));
+  // A number below the least one is not printed as it.
+  auto nearly = text_of(rng, 600, 100, 0);
+  nearly.back().tokens = 98;
+  DOCTEST_CHECK(documents(nearly).names("count as 5.9 of equal length"));
   uneven.back() = {0, INFINITY, 10};
   DOCTEST_CHECK(documents(uneven).names("probability 0"));
   DOCTEST_CHECK(consecutive(uneven).names("probability 0"));
