@@ -77,11 +77,7 @@ class Run {
   template <class Body> std::string caught(const Body& body) {
     std::string text;
     std::string* const outer = std::exchange(out_, &text);
-    struct Back {
-      Run& run;
-      std::string* to;
-      ~Back() { run.out_ = to; }
-    } back{*this, outer};
+    const std::shared_ptr<void> back(nullptr, [&](void*) { out_ = outer; });
     body();
     return text;
   }
