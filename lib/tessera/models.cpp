@@ -2,6 +2,10 @@
 
 #include "infer/generate/generator.h"
 #include "infer/score/evaluation.h"
+#include "infer/sources/cache_source.h"
+#include "infer/sources/ensemble.h"
+#include "infer/sources/ngram_source.h"
+#include "infer/sources/store_source.h"
 #include "model/tokenizer_file.h"
 #include "tessera/evaluate.h"
 #include "tessera/generate.h"
@@ -19,10 +23,10 @@ infer::MemoryOptions memory_options(const Memory& memory) {
   const auto add = [](std::vector<std::string>& to, const std::vector<std::string>& more) {
     to.insert(to.end(), more.begin(), more.end());
   };
-  add(options.stores.folders, memory.datastores);
-  add(options.ngrams.folders, memory.ngrams);
-  add(options.with.models, memory.ensemble);
-  if (memory.cache > 0) options.cache = memory.cache;
+  add(options.of<infer::StoreOptions>().folders, memory.datastores);
+  add(options.of<infer::NgramOptions>().folders, memory.ngrams);
+  add(options.of<infer::EnsembleOptions>().models, memory.ensemble);
+  if (memory.cache > 0) options.of<infer::CacheOptions>().positions = memory.cache;
   return options;
 }
 
@@ -38,7 +42,7 @@ infer::Evaluation evaluation(const Model& model, const Memory& memory, const Opt
   options.compute.device = model.settings().device;
   options.compute.precision = model.settings().dtype;
   model::read_texts_for(options.model, process().threads, tell);
-  return {options, model.loaded(), nullptr};
+  return {options, model.loaded()};
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <filesystem>
 
 #include "infer/score/tune.h"
+#include "infer/sources/context_source.h"
 #include "train/log.h"
 
 extern char** environ;
@@ -175,7 +176,8 @@ Validated validate(Run& run) {
   const auto& recipe = run.recipe;
   infer::MemoryOptions asked;
   asked.weights = "constant";
-  if (nn::MemoryRule::parse(recipe.objective.memory).far) asked.long_reach = reach(recipe);
+  if (nn::MemoryRule::parse(recipe.objective.memory).far)
+    asked.of<infer::ContextOptions>().long_reach = reach(recipe);
   asked.joint_temperature = recipe.objective.memory_temperature;
   model::TrainingFacts facts;
   facts.memory = run.facts["memory"];
@@ -192,7 +194,7 @@ Validated validate(Run& run) {
   if (!validates_memory(run))
     return {infer::score(*run.model, *run.valid, windows, memory, run.device), std::nullopt};
   infer::TuneOptions grid;
-  grid.points["temperature"] = calibration_points(memory.rule.temperature);
+  grid.points["temperature"] = calibration_points(memory.joint_temperature);
   const auto tuned = infer::tune(*run.model, *run.valid, windows, memory, grid, run.device);
   return {tuned.totals, tuned.value(tuned.best, "temperature")};
 }

@@ -17,7 +17,8 @@
 #include <vector>
 
 #include "infer/score/scorer.h"
-#include "infer/stores/stores.h"
+#include "infer/sources/context_source.h"
+#include "infer/sources/store_source.h"
 #include "nn/base/runtime.h"
 #include "random_store.h"
 
@@ -45,12 +46,13 @@ int main(int argc, char** argv) {
     windows.window = 512, windows.stride = 256;
     infer::MemoryOptions options;
     options.weights = "constant";
-    options.memory = "none", options.combine = "both";
+    auto& context = options.of<infer::ContextOptions>();
+    context.memory = "none", context.combine = "both";
     const std::vector<std::string> folders = {folder};
-    const infer::MemoryPlan bare,
-        memory = infer::plan_memory(options, windows, model, {},
-            std::make_shared<const infer::Stores>(
-                infer::open_each(folders, torch::empty({0})), "", "", "model", kWidth, kWords));
+    infer::OpenMemories open;
+    open.of<infer::OpenStores>().opened = std::make_shared<const infer::Stores>(
+        infer::open_each(folders, torch::empty({0})), "", "", "model", kWidth, kWords);
+    const infer::MemoryPlan bare, memory = infer::plan_memory(options, windows, model, {}, open);
     const auto speed = [&](const infer::MemoryPlan& with) {
       return infer::score(model, data, windows, with, torch::kCPU).tokens_per_s();
     };
@@ -64,7 +66,7 @@ int main(int argc, char** argv) {
     fmt::print(
         "{{\"name\":\"eval/datastore\",\"value\":{:.6g},\"unit\":\"tokens/s\",\"peer\":\"the bare "
         "model ({})\",\"peer_value\":{:.6g},\"ratio\":{:.4g}}}\n",
-        with, (*memory.stores.opened)[0].manifest().index, without, with / without);
+        with, (*memory.of<infer::StorePlan>().opened)[0].manifest().index, without, with / without);
   }
   fs::remove_all(work);
 }

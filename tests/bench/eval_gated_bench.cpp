@@ -18,7 +18,8 @@
 #include <vector>
 
 #include "infer/score/tune.h"
-#include "infer/stores/stores.h"
+#include "infer/sources/context_source.h"
+#include "infer/sources/store_source.h"
 #include "nn/base/runtime.h"
 #include "random_store.h"
 
@@ -62,12 +63,14 @@ int main(int argc, char** argv) {
     windows.window = 512, windows.stride = 256;
     infer::MemoryOptions options;
     options.weights = "constant";
-    options.memory = "none", options.combine = "interpolate";
+    auto& context = options.of<infer::ContextOptions>();
+    context.memory = "none", context.combine = "interpolate";
     const std::vector<std::string> folders = {folder};
-    const auto stores = std::make_shared<const infer::Stores>(
+    infer::OpenMemories open;
+    open.of<infer::OpenStores>().opened = std::make_shared<const infer::Stores>(
         infer::open_each(folders, torch::empty({0})), "", "", "model", kWidth, kWords);
-    options.stores.folders = folders;
-    auto gated = infer::plan_memory(options, windows, model, {}, stores);
+    options.of<infer::StoreOptions>().folders = folders;
+    auto gated = infer::plan_memory(options, windows, model, {}, open);
     gated.gates.sources = {"datastore"};
     gated = infer::tune(model, valid, windows, gated, {}, torch::kCPU).memory;
     auto constant = gated;

@@ -60,15 +60,16 @@ class Scoring {
         pairs ? infer::pair_windows(data, model, 64) : tiny::windows_of(16, 8, c.carried);
     windows.batch_tokens = 64;
     infer::MemoryOptions memory = tiny::memory_of(c.memory);
-    if (c.memory == "local,long") memory.long_reach = "33";
-    memory.combine = c.combine, memory.cache = c.cache, memory.cache_lambda = 0.2;
-    memory.stores.k = 9;
+    if (c.memory == "local,long") tiny::context(memory).long_reach = "33";
+    tiny::context(memory).combine = c.combine, tiny::cache(memory).positions = c.cache,
+    tiny::cache(memory).lambda = 0.2;
+    tiny::stores(memory).k = 9;
     std::shared_ptr<const infer::Stores> stores;
     if (c.stores)
       stores = std::make_shared<const infer::Stores>(
           infer::open_each({folder_ / "one", folder_ / "two"}, model.head->weights().at(0)), "m",
           "t", "model", model.architecture->d_key(), kWords);
-    const auto plan = infer::plan_memory(memory, windows, model, {}, stores);
+    const auto plan = infer::plan_memory(memory, windows, model, {}, tiny::opened(stores));
     Result result;
     std::vector<Tensor> blocks;
     infer::Callbacks watch;

@@ -46,7 +46,7 @@ void Generator::remember_by(const MemoryOptions& memory) {
   asked.answers = true;
   const MemoryPlan memories = open_->plan(asked, windows_, loaded_);
   check_memories(memories);
-  stores_ = memories.lookup();
+  stores_ = memories.search().where;
   memories_ = memories.given_names();
   citer_.reset();
   const bool first = !session_;  // later memories may have nothing to cite
@@ -87,9 +87,10 @@ void Generator::read_tokenizer() {
 
 // Checks that there are stores for spans, and that no memory is combined with several passages.
 void Generator::check_memories(const MemoryPlan& memories) const {
-  if (options_.spans.longest > 0 && memories.lookup() == nullptr)
+  const auto search = memories.search();
+  if (options_.spans.longest > 0 && search.where == nullptr)
     core::bad_usage("--copy-spans: requires --datastore");
-  if (options_.spans.longest > 0) memories.lookup()->expect_followable();
+  if (options_.spans.longest > 0) search.where->expect_followable();
   if (memories.gates.any()) memories.gates.expect_fitted();
   if (retrieve_.mix > 1 && memories.any())
     core::bad_usage(

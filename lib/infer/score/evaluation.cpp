@@ -151,8 +151,7 @@ model::Loaded EvaluationOptions::load() const {
       model, nn::device(compute.device), dynamic.weight_type(compute.precision), adapter);
 }
 
-Evaluation::Evaluation(
-    const EvaluationOptions& options, model::Loaded loaded, const StoreOpener& open)
+Evaluation::Evaluation(const EvaluationOptions& options, model::Loaded loaded, OpenMemories open)
     : options_(options), device_(nn::device(options.compute.device)), loaded_(std::move(loaded)) {
   options_.compute.precision = type_loaded(options_.compute.precision, loaded_);
   if (of_pairs()) options_.windows.refuse_for_pairs();
@@ -161,12 +160,10 @@ Evaluation::Evaluation(
   options_.dynamic.check(of_pairs() || options_.retrieve.any(), options_.compute.precision);
   options_.windows.settle();
   options_.retrieve.settle(options_.windows);
-  OpenMemories memories;
-  memories.open = open;
-  memories.beside = open_beside(options_.memory, loaded_, options_.reach, options_.windows, device_,
+  open.beside = open_beside(options_.memory, loaded_, options_.reach, options_.windows, device_,
       nn::dtype(options_.compute.precision));
   const auto windows = plan_windows(options_.windows, *loaded_.model, loaded_.facts);
-  memory_ = memories.plan(options_.memory, windows, loaded_);
+  memory_ = open.plan(options_.memory, windows, loaded_);
   retrieve_ = plan_retrieval(options_.retrieve, windows.window, loaded_);
   check_retrieval(retrieve_, memory_);
 }
@@ -235,7 +232,7 @@ PartRecord Evaluation::score_part(const shard::Dataset& data, core::Part part,
   };
   watch.progress = progress;
   record.totals = score(data, watch);
-  memory_.finish();
+  if (const auto search = memory_.search(); search.where != nullptr) search.where->finish();
   return record;
 }
 

@@ -80,10 +80,9 @@ class Evaluation {
   /// Loads the model and opens the datastores. Throws the errors of model::load(), open_beside(),
   /// plan_windows() and plan_memory(); for a model that reads pairs, those of
   /// WindowOptions::refuse_for_pairs().
-  explicit Evaluation(const EvaluationOptions& options)
-      : Evaluation(options, options.load(), nullptr) {}
-  /// Takes the model that options.load() returned.
-  Evaluation(const EvaluationOptions& options, model::Loaded loaded, const StoreOpener& open);
+  explicit Evaluation(const EvaluationOptions& options) : Evaluation(options, options.load()) {}
+  /// Takes the model that options.load() returned, and files that are open.
+  Evaluation(const EvaluationOptions& options, model::Loaded loaded, OpenMemories open = {});
 
   /// Returns whether the model reads a source: then its data are pairs and have no windows.
   bool of_pairs() const;

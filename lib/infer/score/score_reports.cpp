@@ -1,7 +1,6 @@
 #include "infer/score/score_reports.h"
 
 #include "core/temporary_file.h"
-#include "infer/stores/shared_stores.h"
 
 namespace infer {
 
@@ -55,7 +54,7 @@ Reports::Reports(
   const MemoryPlan& memory = evaluation.memory();
   if (options.ablate) reports_.push_back(ablation(memory, data.size()));
   if (!options.retrieval_at.empty())
-    reports_.push_back(retrieval_accuracy(options.retrieval_at, memory.entries()));
+    reports_.push_back(retrieval_accuracy(options.retrieval_at, memory.search().k));
   if (!options.per_token.empty())
     reports_.push_back(per_token_file(options.per_token, data, memory, evaluation.signature(data)));
   if (!options.timings.empty()) timings_.emplace(options.timings);
@@ -114,13 +113,13 @@ std::optional<PartsSum> score_together(const SharedEvaluation& what,
   // Whatever a rank refuses, it refuses before another one begins to score.
   model::Loaded loaded;
   group->together([&] { loaded = options.load(); });
-  std::shared_ptr<const Stores> stores;
-  if (what.own_stores) stores = share_stores(options.memory.lookup(), loaded, group);
-  const StoreOpener shared = [&](const auto&, const auto&) { return stores; };
+  OpenMemories open;
+  if (what.own_stores)
+    for (const auto* const kind : source_kinds()) kind->share(options.memory, loaded, group, open);
   std::optional<Evaluation> evaluation;
   std::optional<shard::Dataset> data;
   group->together([&] {
-    evaluation.emplace(options, std::move(loaded), stores ? shared : StoreOpener());
+    evaluation.emplace(options, std::move(loaded), std::move(open));
     data.emplace(evaluation->open(what.files));
     evaluation->expect_part(*data, part);
   });

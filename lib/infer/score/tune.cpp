@@ -20,10 +20,15 @@ std::string flag_of(const std::string& axis) {
 
 constexpr const char* kShared = "temperature";  // the axis of sources without their own temperature
 
+// Returns how many distributions of their own share that axis.
+std::ptrdiff_t separate(const MemoryPlan& memory) {
+  return std::ranges::count_if(memory.weights(), &PlanWeight::tempered);
+}
+
 // Whether each part of the joint softmax gets its own temperature: several sources share one
 // temperature whose points are not given.
 bool tempers_apart(const MemoryPlan& memory, const TuneOptions& options) {
-  return options.of(kShared).empty() && memory.joint().size() + memory.interpolated() > 1;
+  return options.of(kShared).empty() && std::ssize(memory.joint()) + separate(memory) > 1;
 }
 
 // Returns the values given for an axis; empty: none.
@@ -45,7 +50,7 @@ Grid make_grid(MemoryPlan memory, const TuneOptions& options) {
   for (const auto& axis : memory.axes()) {
     auto values = given_of(axis, options);
     const bool bias = !axis.bias_of.empty(), own = !axis.temperature_of.empty(),
-               alike = axis.name == kShared && !memory.interpolated();
+               alike = axis.name == kShared && separate(memory) == 0;
     if (memory.gates.any() && axis.steps.empty() && !bias && values.size() > 1)
       core::bad_usage("{}: with gates it takes one", flag_of(axis.listed()));
     if (values.empty() && (bias ? !is_open(axis, options) : own && !apart)) continue;

@@ -1,10 +1,9 @@
-// Local and long memory: positions of the window and before it. They are joined with the head's
-// softmax, or form a distribution of their own.
+#include "infer/sources/context_source.h"
 
 #include "core/units.h"
+#include "infer/sources/kind_of.h"
 #include "infer/sources/plan_axes.h"
 #include "infer/sources/ring_source.h"
-#include "infer/sources/source_kinds.h"
 
 namespace infer {
 namespace {
@@ -28,7 +27,7 @@ std::int64_t reach_of(const std::string& text, std::int64_t segment) {
 }
 
 // Returns the requested memories, or those the model was trained with.
-nn::MemoryRule asked_rule(const MemoryOptions& options, const model::TrainingFacts& facts) {
+nn::MemoryRule asked_rule(const ContextOptions& options, const model::TrainingFacts& facts) {
   if (options.memory.empty()) {
     nn::MemoryRule rule = nn::MemoryRule::parse(facts.memory);
     rule.ext = false;
@@ -63,11 +62,12 @@ template <class Plan> auto parts_asked(Plan& plan) {
 
 class ContextSource : public RingSource {
  public:
-  ContextSource(const MemoryPlan& plan, const StreamShape& shape, const Grid& grid)
+  ContextSource(
+      const ContextPlan& own, const MemoryPlan& plan, const StreamShape& shape, const Grid& grid)
       : RingSource(
-            summed(plan, shape, grid), ring_of(streamed(plan.rule, shape)), false, shape.dtype),
-        named_(apart(plan, shape, grid)), alone_(plan.interpolated()) {
-    for (const auto* const part : parts_asked(plan))
+            summed(plan, shape, grid), ring_of(streamed(own.rule, shape)), false, shape.dtype),
+        named_(apart(plan, shape, grid)), alone_(own.interpolated()) {
+    for (const auto* const part : parts_asked(own))
       axes_.push_back(temperatures_of(*part, plan, grid).axis);
   }
 
@@ -114,13 +114,14 @@ class ContextSource : public RingSource {
   // Returns local and long as disjoint parts: long has the positions that local does not show.
   static std::vector<Part> apart(
       const MemoryPlan& plan, const StreamShape& shape, const Grid& grid) {
+    const auto& own = plan.of<ContextPlan>();
     std::vector<Part> parts;
-    for (const auto* const part : parts_asked(plan)) {
-      parts.push_back({plan.rule, temperatures_of(*part, plan, grid).values});
+    for (const auto* const part : parts_asked(own)) {
+      parts.push_back({own.rule, temperatures_of(*part, plan, grid).values});
       nn::MemoryRule& rule = parts.back().rule;
       const bool beside = rule.local && rule.far;
-      (part == &plan.local ? rule.far : rule.local) = false;
-      if (part == &plan.local) {
+      (part == &own.local ? rule.far : rule.local) = false;
+      if (part == &own.local) {
         if (shape.streaming) rule.local = false, rule.far = true, rule.reach = shape.window;
       } else if (beside && shape.streaming) {
         parts.back().beyond = shape.window;
@@ -135,22 +136,24 @@ class ContextSource : public RingSource {
 
   static bool tried_apart(MemoryPlan plan, const Grid& grid) {
     std::vector<PlanAxis> axes;
-    add_joint_axes(plan, plan.local, axes), add_joint_axes(plan, plan.far, axes);
-    return std::any_of(axes.begin(), axes.end(),
-        [&](const PlanAxis& axis) { return grid.find(axis.name) < grid.axes.size(); });
+    auto& own = plan.of<ContextPlan>();
+    add_joint_axes(plan, own.local, axes), add_joint_axes(plan, own.far, axes);
+    return std::ranges::any_of(
+        axes, [&](const auto& axis) { return grid.find(axis.name) < grid.axes.size(); });
   }
 
   // Returns the parts that are summed separately. Local and long are one part if nothing
   // distinguishes them.
   static std::vector<Part> summed(
       const MemoryPlan& plan, const StreamShape& shape, const Grid& grid) {
-    const auto parts = parts_asked(plan);
+    const auto& own = plan.of<ContextPlan>();
+    const auto parts = parts_asked(own);
     const auto temperatures = temperatures_of(*parts[0], plan, grid);
-    const bool one = plan.interpolated() || parts.size() < 2 ||
-                     (plan.local.plain() && plan.far.plain() && !tried_apart(plan, grid) &&
-                         (!plan.online || plan.local.trained == plan.far.trained));
+    const bool one = own.interpolated() || parts.size() < 2 ||
+                     (own.local.plain() && own.far.plain() && !tried_apart(plan, grid) &&
+                         (!plan.online || own.local.trained == own.far.trained));
     if (!one) return apart(plan, shape, grid);
-    return {{streamed(plan.rule, shape), temperatures.values}};
+    return {{streamed(own.rule, shape), temperatures.values}};
   }
 
   std::vector<Part> named_;  // local and long, as requested
@@ -158,17 +161,17 @@ class ContextSource : public RingSource {
   std::vector<std::size_t> axes_;
 };
 
-class ContextKind : public SourceKind {
+class ContextKind : public KindOf<ContextOptions, ContextPlan, ContextSource> {
  public:
-  ContextKind() : SourceKind({.name = "memory", .remembers = true}) {}
+  ContextKind() : KindOf({.name = "memory", .remembers = true, .trained = true}) {}
 
   void fields(MemoryOptions& o, core::FieldList& f) const override {
     const auto in_memories = f.group("Memories");
-    f("memory", o.memory,
+    f("memory", own(o).memory,
         "local: tokens of the same segment; long: of earlier segments; several joined by commas, "
         "or none; see tessera-memories(7) [those of training]");
-    f("long", o.long_reach, "reach of long in tokens (12288) or segments (4seg) [4seg]");
-    f("combine", o.combine,
+    f("long", own(o).long_reach, "reach of long in tokens (12288) or segments (4seg) [4seg]");
+    f("combine", own(o).combine,
         "joint: memories join the model's softmax; interpolate: mix separate distributions; both: "
         "datastores do both",
         {"joint", "interpolate", "both"});
@@ -176,67 +179,65 @@ class ContextKind : public SourceKind {
         "temperature of local, long and joint datastores; auto: the model's calibrated value")
         .between(model::kLeastTemperature, 1e6)
         .or_auto();
-    o.local.fields(f, "local", "entries of local");
-    o.far.fields(f, "long", "entries of long");
-    f("memory-lambda", *o.memory_lambda.target(),
+    own(o).local.fields(f, "local", "entries of local");
+    own(o).far.fields(f, "long", "entries of long");
+    f("memory-lambda", *own(o).lambda.target(),
         "interpolation weight of local and long with --combine interpolate (0 to below 1)");
   }
 
   bool asked(const MemoryOptions& o, const PlanContext& context) const override {
-    const auto rule = asked_rule(o, context.facts),
-               own = nn::MemoryRule::parse(context.facts.memory);
-    return (rule.local && !own.local) || (rule.far && !own.far);
+    const auto rule = asked_rule(own(o), context.facts),
+               trained = nn::MemoryRule::parse(context.facts.memory);
+    return (rule.local && !trained.local) || (rule.far && !trained.far);
   }
-  bool share_given(const MemoryOptions& o) const override { return !o.memory_lambda.open(); }
+  bool share_given(const MemoryOptions& o) const override { return !own(o).lambda.open(); }
   void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
-    nn::MemoryRule& rule = plan.rule = asked_rule(o, context.facts);
-    if (!o.long_reach.empty() && !rule.far)
-      core::bad_usage("--long {}: --memory {} does not include long", o.long_reach, o.memory);
+    const ContextOptions& from = own(o);
+    ContextPlan& to = own(plan);
+    nn::MemoryRule& rule = to.rule = asked_rule(from, context.facts);
+    if (!from.long_reach.empty() && !rule.far)
+      core::bad_usage("--long {}: --memory {} does not include long", from.long_reach, from.memory);
     const auto& facts = context.facts;
     if (rule.far)
-      rule.reach = reach_of(o.long_reach.empty() ? kDefaultReach : o.long_reach,
+      rule.reach = reach_of(from.long_reach.empty() ? kDefaultReach : from.long_reach,
           facts.segment > 0 ? facts.segment : context.windows.window);
-    const bool stores = o.stores.any() || context.opened != nullptr;
-    if (o.combine == "both" && !stores) core::bad_usage("--combine both: requires --datastore");
-    if (o.combine == "interpolate" && !rule.any() && !stores)
+    const bool stores = store_kind().asked(o, context);
+    if (from.combine == "both" && !stores) core::bad_usage("--combine both: requires --datastore");
+    if (from.combine == "interpolate" && !rule.any() && !stores)
       core::bad_usage("--combine interpolate: requires --memory or --datastore");
-    rule.temperature =
+    plan.joint_temperature =
         o.joint_temperature > 0 ? o.joint_temperature : model::test_temperature(facts);
     rule.gradient = false;
-    plan.combine = o.combine;
-    const auto own = nn::MemoryRule::parse(facts.memory);
-    plan.local.trained = own.local, plan.far.trained = own.far;
-    plan.local.take(o.local), plan.far.take(o.far);
-    if (plan.interpolated() && !(o.local.open() && o.far.open()))
+    to.combine = from.combine;
+    const auto trained = nn::MemoryRule::parse(facts.memory);
+    to.local.trained = trained.local, to.far.trained = trained.far;
+    to.local.take(from.local), to.far.take(from.far);
+    if (to.interpolated() && !(from.local.open() && from.far.open()))
       core::bad_usage(
           "--local-joint-*, --long-joint-*: cannot be combined with --combine interpolate");
-    if (o.memory_lambda.gated())
+    if (from.lambda.gated())
       core::bad_usage("--memory-lambda: takes 0 to below 1, or auto, not gate");
-    plan.memory_lambda = o.memory_lambda.value("--memory-lambda", context.open_share(0.25));
+    to.lambda = from.lambda.value("--memory-lambda", context.open_share(0.25));
   }
 
   void settle(const MemoryPlan& plan, MemoryOptions& o) const override {
-    if (o.memory.empty()) o.memory = plan.rule.name();
-    o.joint_temperature = plan.rule.temperature;
-    o.memory_lambda = plan.memory_lambda;
-    if (plan.interpolated()) return;
-    if (plan.rule.local) plan.local.settle(o.local);
-    if (plan.rule.far) plan.far.settle(o.far);
+    const ContextPlan& from = own(plan);
+    if (own(o).memory.empty()) own(o).memory = from.rule.name();
+    o.joint_temperature = plan.joint_temperature;
+    own(o).lambda = from.lambda;
+    if (from.interpolated()) return;
+    if (from.rule.local) from.local.settle(own(o).local);
+    if (from.rule.far) from.far.settle(own(o).far);
   }
 
-  bool any(const MemoryPlan& plan) const override { return plan.rule.any(); }
   std::int64_t reach(const MemoryPlan& plan, std::int64_t streamed) const override {
-    return std::max(plan.rule.far ? plan.rule.reach : 0, plan.rule.local ? streamed : 0);
-  }
-
-  std::unique_ptr<Source> open(
-      const MemoryPlan& plan, const StreamShape& shape, const Grid& grid) const override {
-    return std::make_unique<ContextSource>(plan, shape, grid);
+    const auto& rule = own(plan).rule;
+    return std::max(rule.far ? rule.reach : 0, rule.local ? streamed : 0);
   }
 
   void weights(MemoryPlan& plan, std::vector<PlanWeight>& weights) const override {
-    if (plan.interpolated())
-      weights.push_back({name(), "--memory-lambda", std::span(&plan.memory_lambda, 1)});
+    if (own(plan).interpolated())
+      weights.push_back({name(), "--memory-lambda", {&own(plan).lambda, 1}, false, true});
   }
 
   std::vector<AxisFacts> axis_facts() const override {
@@ -250,31 +251,31 @@ class ContextKind : public SourceKind {
   }
   void axes(MemoryPlan& plan, std::vector<PlanAxis>& axes) const override {
     axes.push_back(joint_temperature_axis(plan));
-    axes.back().matters = !plan.interpolated() || plan.memory_lambda > 0;
+    axes.back().matters = !own(plan).interpolated() || own(plan).lambda > 0;
     for (auto* const part : joint(plan)) add_joint_axes(plan, *part, axes);
   }
 
   std::vector<JointPart*> joint(MemoryPlan& plan) const override {
-    return plan.interpolated() ? std::vector<JointPart*>{} : parts_asked(plan);
+    return own(plan).interpolated() ? std::vector<JointPart*>{} : parts_asked(own(plan));
   }
 
   void sign(const MemoryPlan& plan, const SayFact& say) const override {
-    std::string names = plan.rule.name();
+    const auto& rule = own(plan).rule;
+    std::string names = rule.name();
     std::replace(names.begin(), names.end(), ',', '+');
     say("memory", names);
-    if (plan.rule.any()) {
-      if (plan.rule.far) say("long", fmt::format("{}", plan.rule.reach));
-      say("combine", plan.combine);
+    if (rule.any()) {
+      if (rule.far) say("long", fmt::format("{}", rule.reach));
+      say("combine", own(plan).combine);
     }
-    if (plan.rule.any() || plan.stores.joined())
-      say("temperature", fmt::format("{}", plan.rule.temperature));
-    if (plan.interpolated()) say("memory-lambda", fmt::format("{}", plan.memory_lambda));
+    if (rule.any() || !plan.joint().empty())
+      say("temperature", fmt::format("{}", plan.joint_temperature));
+    if (own(plan).interpolated()) say("memory-lambda", fmt::format("{}", own(plan).lambda));
   }
 
   std::vector<std::string> names(const MemoryPlan& plan) const override {
     std::vector<std::string> names;
-    if (plan.rule.local) names.emplace_back("local");
-    if (plan.rule.far) names.emplace_back("long");
+    for (const auto* const part : parts_asked(own(plan))) names.push_back(part->name);
     return names;
   }
 };

@@ -1,23 +1,39 @@
 #pragma once
 // Further models in a mixture. Each contributes its softmax, given the text within its own windows.
 
-#include "infer/sources/memory_options.h"
-#include "infer/windows/window_options.h"
+#include "infer/sources/beside.h"
 
 namespace infer {
 
-struct MemoryOptions;
-
-/// A model in evaluation mode and its window options.
-struct BesideModel {
-  model::Loaded loaded;
-  WindowOptions windows;
+/// A model of the mixture: its folder and weight.
+struct EnsembleWeight {
+  std::string folder;
+  double lambda = 0;
+  bool gated = false;      ///< a gate gives the weight; lambda is its constant
+  double temperature = 1;  ///< of its softmax
 };
+
+struct EnsembleOptions {
+  std::vector<std::string> models;   ///< FOLDER, FOLDER:auto, FOLDER:gate or FOLDER:0.3
+  std::vector<double> temperatures;  ///< one for all, or one for each; empty: 1
+
+  bool any() const { return !models.empty(); }
+  /// Returns whether neither a weight nor a gate is given.
+  bool open() const;
+  /// Returns the weights and temperatures. The main model, models with `auto` (the default) and
+  /// models with a gate divide the remaining weight equally. Throws Error{usage} for a negative
+  /// weight, for weights that sum to 1 or more, for two gates, and for another number of
+  /// temperatures.
+  std::vector<EnsembleWeight> shares() const;
+};
+
+/// Formats resolved folders and weights as EnsembleOptions takes them.
+std::vector<std::string> ensemble_texts(const std::vector<EnsembleWeight>& shares);
 
 /// Resolved EnsembleOptions.
 struct EnsemblePlan {
   std::vector<EnsembleWeight> shares;
-  std::vector<std::shared_ptr<const BesideModel>> models;  ///< one for each share, after opening
+  BesideModels models;  ///< one for each share, after opening
 
   bool any() const { return !shares.empty(); }
   /// Returns the index of the model with a gate; -1: none.
@@ -25,14 +41,5 @@ struct EnsemblePlan {
   /// Returns the temperature of each model; empty: all are 1.
   std::vector<double> temperatures() const;
 };
-
-/// Opens the models of `options` beside `loaded` and sets the reach of layers in all of them; call
-/// it before windows are planned. Throws Error{bad_data} with both fingerprints for a different
-/// tokenizer. Throws Error{usage} if only one of two models reads a source, and for windows that
-/// score other tokens (--protocol llama.cpp). Also throws the errors of model::load(),
-/// plan_windows() and LayerReachOptions::apply().
-std::vector<std::shared_ptr<const BesideModel>> open_beside(const MemoryOptions& options,
-    const model::Loaded& loaded, const LayerReachOptions& reach, const WindowOptions& windows,
-    torch::Device device, std::optional<torch::Dtype> dtype = torch::kFloat32);
 
 }  // namespace infer

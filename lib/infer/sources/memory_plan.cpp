@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include "infer/sources/source_kinds.h"
-#include "infer/stores/stores.h"
 
 namespace infer {
 namespace {
@@ -22,7 +21,7 @@ void give_constants(MemoryPlan& plan) {
 constexpr double kMostOfDefaults = 0.9;
 
 bool share_given(const MemoryOptions& o) {
-  return !o.tuned_on.empty() || o.stores.combine == "released" ||
+  return !o.tuned_on.empty() ||
          std::ranges::any_of(source_kinds(), [&](auto* kind) { return kind->share_given(o); });
 }
 
@@ -34,8 +33,7 @@ void bound_shares(const MemoryOptions& o, MemoryPlan& plan) {
   std::vector<std::string> flags;
   for (const auto& weight : weights) {
     sum += weight.values[0];
-    if (std::find(flags.begin(), flags.end(), weight.flag) == flags.end())
-      flags.push_back(weight.flag);
+    if (std::ranges::count(flags, weight.flag) == 0) flags.push_back(weight.flag);
   }
   if (sum < 1) return;
   if (share_given(o))
@@ -79,7 +77,6 @@ MemoryPlan plan_of(const MemoryOptions& options, PlanContext context) {
              kept = options.in_parts && options.weights == "auto";
   context.online = learned && !kept;
   check_temperature("joint-temperature", options.joint_temperature);
-  check_temperature("datastore-temperature", options.stores.temperature);
   plan.gates.gate = parse_gate(options.gate);
   plan.tuned_on = options.tuned_on;
   for (const auto* const kind : source_kinds()) kind->plan(options, context, plan);
@@ -94,8 +91,8 @@ MemoryPlan plan_of(const MemoryOptions& options, PlanContext context) {
     core::bad_usage("--memory-weights online: cannot be combined with a gate");
   if (plan.online && plan.released())
     core::bad_usage(
-        "--memory-weights online: cannot be combined with --datastore-combine released, which "
-        "gives no probabilities");
+        "--memory-weights online: cannot be combined with {}, which gives no probabilities",
+        plan.released_by);
   return plan;
 }
 
@@ -190,8 +187,7 @@ std::vector<PlanAxis> MemoryPlan::axes() {
     own.clear();
     kind->axes(*this, own);
     for (auto& axis : own) {
-      const auto same =
-          std::find_if(all.begin(), all.end(), [&](const auto& a) { return a.name == axis.name; });
+      const auto same = std::ranges::find(all, axis.name, &PlanAxis::name);
       if (same == all.end()) {
         all.push_back(std::move(axis));
       } else {
@@ -212,13 +208,19 @@ std::int64_t MemoryPlan::reach(std::int64_t streamed) const {
   return most;
 }
 
-std::vector<std::shared_ptr<const BesideModel>> MemoryPlan::beside() const {
+BesideModels MemoryPlan::beside() const {
   return gathered(kinds(), [&](const SourceKind& kind) { return kind.beside(*this); });
 }
 
 bool MemoryPlan::wants_more(std::span<const std::int64_t> read) const {
   return std::ranges::any_of(
       kinds(), [&](const auto* kind) { return kind->wants_more(*this, read); });
+}
+
+SearchPlan MemoryPlan::search() const {
+  for (const auto* const kind : kinds())
+    if (auto found = kind->search(*this); found.where != nullptr) return found;
+  return {};
 }
 
 MemoryPlan MemoryPlan::without(const shard::Fingerprints& texts) const {
@@ -234,13 +236,14 @@ std::vector<std::string> MemoryPlan::names() const {
 }
 
 std::vector<std::string> MemoryPlan::given_names() const {
-  auto names = this->names();
-  names.erase(names.begin(), names.begin() + 1 + int{rule.local} + int{rule.far});
-  return names;
+  auto given = kinds();
+  std::erase_if(given, [](const auto* kind) { return kind->facts().trained; });
+  return gathered(given, [&](const SourceKind& kind) { return kind.names(*this); });
 }
 
 void MemoryPlan::sign(const SayFact& say) const {
-  for (const auto* const kind : source_kinds()) kind->sign(*this, say);
+  for (const auto* const kind : source_kinds())
+    if (kind->facts().trained || kind->any(*this)) kind->sign(*this, say);
   for (const auto* const part : joint()) {
     if (part->temperature > 0)
       say((part->name + "-joint-temperature").c_str(), fmt::format("{}", part->temperature));
@@ -257,8 +260,7 @@ void MemoryPlan::sign(const SayFact& say) const {
 
 void MemoryPlan::expect_probabilities() const {
   if (released())
-    core::bad_usage(
-        "--datastore-combine released: gives scores, not probabilities; use another value");
+    core::bad_usage("{}: gives scores, not probabilities; use another value", released_by);
 }
 
 void MemoryPlan::notes(
@@ -266,46 +268,27 @@ void MemoryPlan::notes(
   for (const auto* const kind : kinds()) kind->notes(*this, texts, what, say);
 }
 
-void MemoryPlan::finish() const {
-  if (stores.any()) stores.opened->finish();
-}
-
 MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
-    const nn::Model& model, const model::TrainingFacts& facts,
-    std::shared_ptr<const Stores> opened) {
-  if (options.stores.any() && !opened)
-    core::bug("the stores of {} are not open", options.stores.folders[0]);
-  PlanContext context{windows, model, facts};
-  context.opened = std::move(opened);
-  return plan_of(options, context);
+    const nn::Model& model, const model::TrainingFacts& facts, OpenMemories open) {
+  return plan_of(options, {windows, model, facts, open});
 }
 
 MemoryPlan OpenMemories::plan(
     const MemoryOptions& options, const WindowPlan& windows, const model::Loaded& loaded) {
-  PlanContext context{windows, *loaded.model, loaded.facts};
-  context.loaded = &loaded;
-  // A request may leave the open datastores out.
-  const StoreOpener again = stores == nullptr ? open : [this](const auto& folders, const auto&) {
-    return folders.empty() ? nullptr : stores;
-  };
-  context.open = &again;
-  context.ngrams = ngrams;
-  MemoryPlan plan = plan_of(options, context);
-  if (!plan.with.shares.empty()) plan.with.models = beside;
-  if (plan.lookup() != nullptr) stores = plan.lookup();
-  if (plan.ngrams.index != nullptr) ngrams = plan.ngrams.index;
-  return plan;
+  return plan_of(options, {windows, *loaded.model, loaded.facts, *this, &loaded});
 }
 
 void check_retrieval(const RetrievePlan& retrieve, const MemoryPlan& memory) {
   if (retrieve.mix == 1) return;
-  const bool joined = memory.rule.any() && !memory.interpolated();
-  if (joined || memory.stores.joined())
-    core::bad_usage(
-        "--retrieve-mix {}: {} cannot join the softmax of {} passages; give --combine "
-        "interpolate{}",
-        retrieve.mix, joined ? "--memory " + memory.rule.name() : "the stores", retrieve.mix,
-        joined ? ", or --memory none" : "");
+  for (const auto* const kind : memory.kinds())
+    if (const auto& facts = kind->facts(); !memory.joint(*kind).empty())
+      core::bad_usage(
+          "--retrieve-mix {}: {} cannot join the softmax of {} passages; give --combine "
+          "interpolate{}",
+          retrieve.mix,
+          facts.trained ? fmt::format("--{} {}", facts.name, fmt::join(kind->names(memory), ","))
+                        : "the " + facts.column,
+          retrieve.mix, facts.trained ? fmt::format(", or --{} none", facts.name) : "");
   if (memory.gates.any())
     core::bad_usage(
         "--retrieve-mix {}: gates need one model's confidence, not {}; give constant weights",

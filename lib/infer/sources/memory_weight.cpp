@@ -1,5 +1,7 @@
 #include "infer/sources/memory_weight.h"
 
+#include <fmt/ranges.h>
+
 #include <charconv>
 
 #include "model/model_config.h"
@@ -64,6 +66,11 @@ std::vector<double> MemoryWeights::values(const char* flag, double otherwise) co
   for (const auto& text : texts_)
     for (const auto& piece : pieces(text, ',')) values.push_back(share_of(piece, flag));
   return values;
+}
+
+std::string weight_text(std::span<const double> weights) {
+  const bool one = std::ranges::count(weights, weights[0]) == std::ssize(weights);
+  return one ? fmt::format("{}", weights[0]) : fmt::format("{}", fmt::join(weights, "+"));
 }
 
 void JointOptions::fields(core::FieldList& f, const std::string& name, const std::string& entries) {

@@ -52,6 +52,9 @@ class MemoryWeights {
   std::vector<std::string> texts_ = {MemoryWeight::kAuto};
 };
 
+/// Formats weights for a signature: one number if all are equal.
+std::string weight_text(std::span<const double> weights);
+
 /// Options of a part.
 struct JointOptions {
   double temperature = 0;     ///< 0: the temperature common to all parts

@@ -3,8 +3,9 @@
 
 #include <fmt/ranges.h>
 
+#include "infer/sources/ensemble.h"
+#include "infer/sources/kind_of.h"
 #include "infer/sources/plan_axes.h"
-#include "infer/sources/source_kinds.h"
 #include "infer/windows/windows.h"
 
 namespace infer {
@@ -123,8 +124,8 @@ Tensor with_rows(const Tensor& log_probs, std::int64_t words, const Tensor& like
 
 class ModelSource : public Source {
  public:
-  ModelSource(const MemoryPlan& plan, const Grid& grid)
-      : plan_(plan.with), gated_(plan.with.gated()) {
+  ModelSource(const EnsemblePlan& own, const MemoryPlan&, const StreamShape&, const Grid& grid)
+      : plan_(own), gated_(own.gated()) {
     for (std::size_t i = 0; i < plan_.shares.size(); ++i) {
       axes_.push_back(grid.find(temperature_axis(i)));
       temperatures_.push_back(grid.values(temperature_axis(i), plan_.shares[i].temperature));
@@ -188,49 +189,48 @@ class ModelSource : public Source {
   std::vector<Tensor> words_;                      // of the last call of words()
 };
 
-class ModelKind : public SourceKind {
+class ModelKind : public KindOf<EnsembleOptions, EnsemblePlan, ModelSource> {
  public:
   ModelKind()
-      : SourceKind({.name = "ensemble",
+      : KindOf({.name = "ensemble",
             .in_order = true,
             .cites = true,
             .gate = {"--ensemble", {"own-entropy", "own-top", "own-log-top"}}}) {}
 
   void fields(MemoryOptions& o, core::FieldList& f) const override {
     const auto in_further_models = f.group("Further models");
-    f("ensemble", o.with.models,
+    f("ensemble", own(o).models,
         "MODEL[:weight]: mix in another model with the same tokenizer (ensemble); :auto: equal "
         "weights; :gate: weight by a gate; may be repeated");
-    f(kEnsembleTemperature, o.with.temperatures,
+    f(kEnsembleTemperature, own(o).temperatures,
         "temperature of the further models' softmax: one for all, or one for each [1]")
         .between(model::kLeastTemperature, kMostTuned);
   }
 
-  bool asked(const MemoryOptions& o, const PlanContext&) const override { return o.with.any(); }
-  bool share_given(const MemoryOptions& o) const override { return !o.with.open(); }
+  bool asked(const MemoryOptions& o, const PlanContext&) const override { return own(o).any(); }
+  bool share_given(const MemoryOptions& o) const override { return !own(o).open(); }
   void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
-    plan.with.shares = o.with.shares();
-    if (context.online && o.with.open())
-      for (auto& share : plan.with.shares) share.lambda = context.open_share(share.lambda);
-    if (plan.with.gated() >= 0) plan.gates.sources.push_back(name());
+    own(plan).shares = own(o).shares();
+    if (context.online && own(o).open())
+      for (auto& share : own(plan).shares) share.lambda = context.open_share(share.lambda);
+    if (own(plan).gated() >= 0) plan.gates.sources.push_back(name());
+  }
+  void load(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
+    if (own(o).any()) own(plan).models = context.open.beside[name()];
   }
   void settle(const MemoryPlan& plan, MemoryOptions& o) const override {
-    o.with.models = ensemble_texts(plan.with.shares);
-    o.with.temperatures = plan.with.temperatures();
+    own(o) = {ensemble_texts(own(plan).shares), own(plan).temperatures()};
   }
 
-  bool any(const MemoryPlan& plan) const override { return plan.with.any(); }
-  std::vector<std::shared_ptr<const BesideModel>> beside(const MemoryPlan& plan) const override {
-    return plan.with.models;
+  std::vector<std::string> models(const MemoryOptions& o) const override {
+    std::vector<std::string> folders;
+    for (const auto& share : own(o).shares()) folders.push_back(share.folder);
+    return folders;
   }
-
-  std::unique_ptr<Source> open(
-      const MemoryPlan& plan, const StreamShape&, const Grid& grid) const override {
-    return std::make_unique<ModelSource>(plan, grid);
-  }
+  BesideModels beside(const MemoryPlan& plan) const override { return own(plan).models; }
 
   void weights(MemoryPlan& plan, std::vector<PlanWeight>& weights) const override {
-    for (auto& share : plan.with.shares)
+    for (auto& share : own(plan).shares)
       weights.push_back({name(), "--ensemble", std::span(&share.lambda, 1), share.gated});
   }
 
@@ -240,8 +240,9 @@ class ModelKind : public SourceKind {
         model::kLeastTemperature, kMostTuned}};
   }
   void axes(MemoryPlan& plan, std::vector<PlanAxis>& axes) const override {
-    for (std::size_t i = 0; i < plan.with.shares.size(); ++i) {
-      auto& share = plan.with.shares[i];
+    auto& shares = own(plan).shares;
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+      auto& share = shares[i];
       PlanAxis axis{temperature_axis(i), &share.temperature,
           steps_of(kModelTemperatureSteps, share.temperature), share.lambda > 0};
       axis.alone = true, axis.facts = kEnsembleTemperature;
@@ -250,9 +251,8 @@ class ModelKind : public SourceKind {
   }
 
   void sign(const MemoryPlan& plan, const SayFact& say) const override {
-    if (!any(plan)) return;
     std::vector<std::string> models, shares;
-    for (const auto& with : plan.with.models) {
+    for (const auto& with : own(plan).models) {
       const auto windows = plan_windows(with->windows, *with->loaded.model, with->loaded.facts);
       const std::string model = with->loaded.fingerprint.hex().substr(0, 12);
       models.push_back(nn::arch_facts(with->loaded.model->options.arch).reads_source
@@ -260,17 +260,17 @@ class ModelKind : public SourceKind {
                            : fmt::format("{}@{}/{}{}", model, windows.window, windows.stride,
                                  windows.carried ? "/carry" : ""));
     }
-    for (const auto& share : plan.with.shares)
+    for (const auto& share : own(plan).shares)
       shares.push_back(share.gated ? "gate" : fmt::format("{}", share.lambda));
     say("ensemble", fmt::format("{}", fmt::join(models, "+")));
     say("ensemble-lambda", fmt::format("{}", fmt::join(shares, "+")));
-    if (const auto all = plan.with.temperatures(); !all.empty())
+    if (const auto all = own(plan).temperatures(); !all.empty())
       say(kEnsembleTemperature, fmt::format("{}", fmt::join(all, "+")));
   }
 
   std::vector<std::string> names(const MemoryPlan& plan) const override {
     std::vector<std::string> names;
-    for (const auto& model : plan.with.models) names.push_back(model->loaded.folder);
+    for (const auto& model : own(plan).models) names.push_back(model->loaded.folder);
     return names;
   }
 };

@@ -1,9 +1,6 @@
-// N-grams of other texts: the counts of tokens that followed the longest matching suffix of the
-// context (Liu et al. 2024, infini-gram). They are a distribution of their own, whose weight
-// depends on the length of the suffix.
+#include "infer/sources/ngram_source.h"
 
-#include "infer/sources/memory_plan.h"
-#include "infer/sources/source_kinds.h"
+#include "infer/sources/kind_of.h"
 #include "infer/sources/text_source.h"
 #include "ngrams/next_tokens.h"
 
@@ -33,9 +30,9 @@ struct NgramContext {
 
 class NgramSource : public TextSource<ngrams::SuffixFollower> {
  public:
-  NgramSource(const NgramPlan& plan, std::int64_t streams)
-      : TextSource(ngrams::SuffixFollower(plan.index), streams), index_(plan.index),
-        next_(plan.index) {}
+  NgramSource(const NgramPlan& own, const MemoryPlan&, const StreamShape& shape, const Grid&)
+      : TextSource(ngrams::SuffixFollower(own.index), shape.streams), index_(own.index),
+        next_(own.index) {}
 
   // log p (R) by the counts, -inf if p is 0 and NaN if there is no continuation; the context's
   // bucket (R); the gate's features (R, 3).
@@ -153,10 +150,11 @@ class NgramSource : public TextSource<ngrams::SuffixFollower> {
   std::vector<NgramContext> contexts_;  // of the last call of words()
 };
 
-// Opens the folders for the model; returns null if there are none.
+using OpenNgrams = std::shared_ptr<const ngrams::Index>;  // null: none
+
+// Opens the folders for the model.
 std::shared_ptr<const ngrams::Index> open_ngrams(
     const std::vector<std::string>& folders, const model::Loaded& loaded) {
-  if (folders.empty()) return nullptr;
   auto index = std::make_shared<const ngrams::Index>(folders);
   const auto& first = *index->folders()[0];
   shard::Header header;
@@ -172,14 +170,10 @@ constexpr std::array<double, kNgramBuckets> kAnswerShares = {0, 0, 0.05, 0.2, 0.
     0.5, 0.5,  // several
     0, 0, 0.05, 0.4, 0.6, 0.8, 0.9, 0.9, 0.9, 0.9};
 
-bool answers(const MemoryOptions& o) {
-  return o.answers && o.ngrams.any() && o.ngrams.lambda.open() && o.weights != "online";
-}
-
-class NgramKind : public SourceKind {
+class NgramKind : public WeightedKind<NgramOptions, NgramPlan, NgramSource> {
  public:
   NgramKind()
-      : SourceKind({.name = "ngrams",
+      : WeightedKind({.name = "ngrams",
             .reads = true,
             .cites = true,
             .gate = {"--ngrams-lambda", {"length", "one", "count"}, kNgramBuckets,
@@ -187,68 +181,74 @@ class NgramKind : public SourceKind {
 
   void fields(MemoryOptions& o, core::FieldList& f) const override {
     const auto in_ngrams = f.group("N-grams");
-    f("ngrams", o.ngrams.folders,
+    f("ngrams", own(o).folders,
         "folder of an index of n-grams (build-ngrams); may be repeated; see tessera-memories(7)");
-    f("ngrams-lambda", *o.ngrams.lambda.target(),
+    f("ngrams-lambda", *own(o).lambda.target(),
         "interpolation weight of the n-grams: one, or 20 by the length of the matched suffix and "
         "by whether only one token follows it (from --tune), or gate");
   }
 
-  bool asked(const MemoryOptions& o, const PlanContext&) const override { return o.ngrams.any(); }
   bool share_given(const MemoryOptions& o) const override {
-    return !o.ngrams.lambda.open() || answers(o);
+    return WeightedKind::share_given(o) || answers(o);
   }
   void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
-    plan.ngrams.lambda =
+    own(plan).lambda =
         answers(o) ? std::vector(kAnswerShares.begin(), kAnswerShares.end())
-                   : ngram_weights(o.ngrams.lambda, "--ngrams-lambda", context.open_share(0.1));
-    if (o.ngrams.any() && o.ngrams.lambda.gated()) plan.gates.sources.push_back(name());
+                   : ngram_weights(own(o).lambda, "--ngrams-lambda", context.open_share(0.1));
+    plan_gate(o, context, plan);
   }
   void load(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
-    if (context.loaded != nullptr)
-      plan.ngrams.index =
-          context.ngrams ? context.ngrams : open_ngrams(o.ngrams.folders, *context.loaded);
-  }
-  void settle(const MemoryPlan& plan, MemoryOptions& o) const override {
-    if (o.ngrams.any() && !plan.gates.has(name())) o.ngrams.lambda = plan.ngrams.lambda;
+    if (context.loaded == nullptr) return;
+    auto& open = context.open.of<OpenNgrams>();
+    if (open == nullptr && own(o).any()) open = open_ngrams(own(o).folders, *context.loaded);
+    own(plan).index = open;
   }
 
-  bool any(const MemoryPlan& plan) const override { return plan.ngrams.any(); }
   bool wants_more(const MemoryPlan& plan, std::span<const std::int64_t> read) const override {
-    ngrams::SuffixFollower look(plan.ngrams.index);
+    ngrams::SuffixFollower look(own(plan).index);
     for (const std::int64_t token : read) look.push(static_cast<std::uint32_t>(token));
     return look.length() >= read.size();
   }
   void leave_out(MemoryPlan& plan, const shard::Fingerprints& texts) const override {
-    auto& index = plan.ngrams.index;
+    auto& index = own(plan).index;
     if (index->holds(texts)) index = index->without(texts);
   }
   void notes(const MemoryPlan& plan, const shard::Fingerprints& texts, const char* what,
       const SayLine& say) const override {
-    if (plan.ngrams.index->holds(texts))
+    if (own(plan).index->holds(texts))
       say(fmt::format(
           "an index of n-grams contains {}; its n-grams of this text are left out", what));
   }
 
-  std::unique_ptr<Source> open(
-      const MemoryPlan& plan, const StreamShape& shape, const Grid&) const override {
-    return std::make_unique<NgramSource>(plan.ngrams, shape.streams);
-  }
-
-  void weights(MemoryPlan& plan, std::vector<PlanWeight>& weights) const override {
-    weights.push_back({name(), "--ngrams-lambda", plan.ngrams.lambda, plan.gates.has(name())});
-  }
-
   void sign(const MemoryPlan& plan, const SayFact& say) const override {
-    if (!any(plan)) return;
-    say("ngrams", plan.ngrams.index->signature());
-    say("ngrams-lambda", plan.gates.has(name()) ? "gate" : signed_shares(plan.ngrams.lambda));
+    say("ngrams", own(plan).index->signature());
+    sign_weight(plan, say);
   }
 
   std::vector<std::string> names(const MemoryPlan&) const override { return {"n-grams"}; }
+
+ private:
+  static bool answers(const MemoryOptions& o) {
+    return o.answers && own(o).any() && own(o).lambda.open() && o.weights != "online";
+  }
 };
 
 }  // namespace
+
+std::int64_t ngram_bucket(std::uint64_t length, bool one) {
+  const auto* const at = std::find_if(std::begin(kNgramLengths), std::end(kNgramLengths),
+      [&](std::int64_t most) { return length <= static_cast<std::uint64_t>(most); });
+  return (at - std::begin(kNgramLengths)) + (one ? kNgramLengthBuckets : 0);
+}
+
+std::vector<double> ngram_weights(const MemoryWeights& lambda, const char* flag, double otherwise) {
+  if (lambda.gated()) return std::vector<double>(kNgramBuckets, 0);
+  auto shares = lambda.values(flag, otherwise);
+  if (shares.size() == 1) shares.resize(kNgramBuckets, shares[0]);
+  if (shares.size() != static_cast<std::size_t>(kNgramBuckets))
+    core::bad_usage("{}: takes 1 or {} weights, not {}", flag, kNgramBuckets, shares.size());
+  return shares;
+}
 
 const SourceKind& ngram_kind() { return only<NgramKind>(); }
 

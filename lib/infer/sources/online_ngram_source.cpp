@@ -3,8 +3,8 @@
 // (Witten and Bell 1991): p_k(w) = (c_k(w) + t_k p_(k-1)(w)) / (c_k + t_k), where the last k tokens
 // were followed by w c_k(w) times, by any token c_k times, and by t_k different tokens.
 
-#include "infer/sources/memory_plan.h"
-#include "infer/sources/source_kinds.h"
+#include "infer/sources/kind_of.h"
+#include "infer/sources/ngram_source.h"
 #include "infer/sources/text_source.h"
 
 namespace infer {
@@ -24,12 +24,16 @@ struct OnlineNgramOptions {
   bool on = false;
   std::int64_t tokens = 65536;
   MemoryWeights lambda;
+
+  bool any() const { return on; }
 };
 
 struct OnlineNgramPlan {
   bool on = false;
   std::int64_t tokens = 0, vocabulary = 0;
   std::vector<double> lambda;  // weight of each bucket
+
+  bool any() const { return on; }
 };
 
 // The last tokens of a stream, each with its previous occurrence and with the length of the suffix
@@ -99,9 +103,10 @@ class TextNgrams {
 
 class OnlineNgramSource : public TextSource<TextNgrams> {
  public:
-  OnlineNgramSource(const OnlineNgramPlan& plan, std::int64_t streams)
-      : TextSource(TextNgrams(plan.tokens, plan.vocabulary), streams), vocabulary_(plan.vocabulary),
-        orders_(kLongest + 1), followed_(static_cast<std::size_t>(plan.vocabulary)) {}
+  OnlineNgramSource(
+      const OnlineNgramPlan& own, const MemoryPlan&, const StreamShape& shape, const Grid&)
+      : TextSource(TextNgrams(own.tokens, own.vocabulary), shape.streams),
+        vocabulary_(own.vocabulary), orders_(kLongest + 1), followed_(at(own.vocabulary)) {}
 
   // log p (R), NaN before the first token, and the buckets (R).
   std::vector<Tensor> recall(const Window& window, const Tensor& targets) override {
@@ -236,57 +241,36 @@ class OnlineNgramSource : public TextSource<TextNgrams> {
   bool of_window_ = false;
 };
 
-class OnlineNgramKind : public SourceKind {
+class OnlineNgramKind
+    : public WeightedKind<OnlineNgramOptions, OnlineNgramPlan, OnlineNgramSource> {
  public:
   OnlineNgramKind()
-      : SourceKind({.name = "online-ngrams",
+      : WeightedKind({.name = "online-ngrams",
             .reads = true,
             .cites = true,
             .gate = {.weights = kNgramBuckets, .run = kNgramLengthBuckets}}) {}
 
   void fields(MemoryOptions& o, core::FieldList& f) const override {
     const auto in_memories = f.group("Memories");
-    auto& own = o.more.of<OnlineNgramOptions>();
-    f("online-ngrams", own.on, "mix in the n-grams of the text so far");
-    f(kTextTokens, own.tokens, "last tokens of the text whose n-grams count").between(1, 16e6);
-    f("online-ngrams-lambda", *own.lambda.target(),
+    f("online-ngrams", own(o).on, "mix in the n-grams of the text so far");
+    f(kTextTokens, own(o).tokens, "last tokens of the text whose n-grams count").between(1, 16e6);
+    f("online-ngrams-lambda", *own(o).lambda.target(),
         "interpolation weight of these n-grams: one, or 20 as of --ngrams-lambda");
   }
 
-  bool asked(const MemoryOptions& o, const PlanContext&) const override {
-    return o.more.of<OnlineNgramOptions>().on;
-  }
-  bool share_given(const MemoryOptions& o) const override {
-    return !o.more.of<OnlineNgramOptions>().lambda.open();
-  }
   void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
-    const auto& own = o.more.of<OnlineNgramOptions>();
-    if (own.lambda.gated()) core::bad_usage("{} gate: not supported; give numbers", kTextLambda);
-    auto shares = own.lambda.open() ? std::vector(kTextShares.begin(), kTextShares.end())
-                                    : ngram_weights(own.lambda, kTextLambda);
-    plan.more.of<OnlineNgramPlan>() = {
-        own.on, own.tokens, context.model.vocabulary, std::move(shares)};
+    const auto& from = own(o);
+    if (from.lambda.gated()) core::bad_usage("{} gate: not supported; give numbers", kTextLambda);
+    auto shares = from.lambda.open() ? std::vector(kTextShares.begin(), kTextShares.end())
+                                     : ngram_weights(from.lambda, kTextLambda);
+    own(plan) = {from.on, from.tokens, context.model.vocabulary, std::move(shares)};
   }
-  void settle(const MemoryPlan& plan, MemoryOptions& o) const override {
-    if (any(plan)) o.more.of<OnlineNgramOptions>().lambda = plan.more.of<OnlineNgramPlan>().lambda;
-  }
-
-  bool any(const MemoryPlan& plan) const override { return plan.more.of<OnlineNgramPlan>().on; }
   bool wants_more(const MemoryPlan& plan, std::span<const std::int64_t> read) const override {
-    return std::ssize(read) < plan.more.of<OnlineNgramPlan>().tokens + kLongest;
-  }
-  std::unique_ptr<Source> open(
-      const MemoryPlan& plan, const StreamShape& shape, const Grid&) const override {
-    return std::make_unique<OnlineNgramSource>(plan.more.of<OnlineNgramPlan>(), shape.streams);
-  }
-  void weights(MemoryPlan& plan, std::vector<PlanWeight>& weights) const override {
-    weights.push_back({name(), kTextLambda, plan.more.of<OnlineNgramPlan>().lambda});
+    return std::ssize(read) < own(plan).tokens + kLongest;
   }
   void sign(const MemoryPlan& plan, const SayFact& say) const override {
-    if (!any(plan)) return;
-    const auto& own = plan.more.of<OnlineNgramPlan>();
-    say(kTextTokens, fmt::format("{}", own.tokens));
-    say("online-ngrams-lambda", signed_shares(own.lambda));
+    say(kTextTokens, fmt::format("{}", own(plan).tokens));
+    sign_weight(plan, say);
   }
 };
 

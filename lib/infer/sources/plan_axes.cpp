@@ -18,7 +18,7 @@ std::vector<double> steps_of(const std::vector<double>& steps, double unit) {
 
 PlanAxis joint_temperature_axis(MemoryPlan& plan) {
   return {
-      "temperature", &plan.rule.temperature, steps_of(kTemperatureSteps, plan.rule.temperature)};
+      "temperature", &plan.joint_temperature, steps_of(kTemperatureSteps, plan.joint_temperature)};
 }
 
 std::vector<AxisFacts> joint_part_facts(const std::string& name, const std::string& entries) {
@@ -44,7 +44,7 @@ PartTemperatures temperatures_of(const JointPart& part, const MemoryPlan& plan, 
   const std::string own = part.name + kJointTemperature, all = "temperature";
   const auto values = grid.values(own, part.temperature);
   if (values.size() > 1 || values[0] > 0) return {grid.find(own), values};
-  return {grid.find(all), grid.values(all, plan.rule.temperature)};
+  return {grid.find(all), grid.values(all, plan.joint_temperature)};
 }
 
 }  // namespace infer

@@ -8,17 +8,15 @@
 // token's probability. To add a kind, write one file that defines a SourceKind and add a line to
 // source_kinds().
 
+#include "infer/sources/beside.h"
 #include "infer/sources/grid.h"
-#include "infer/sources/memory_weight.h"
-#include "infer/stores/neighbours.h"
-#include "shard/dataset.h"
+#include "infer/stores/shared_stores.h"
 
 namespace infer {
 
-struct MemoryOptions;
 struct MemoryPlan;
 struct PlanContext;
-struct BesideModel;
+struct OpenMemories;
 
 /// Consecutive positions of one stream: a whole window. Rows from `first_scored` on are scored;
 /// earlier rows are context. Rows from `first_new` on were in no earlier window; by default
@@ -226,6 +224,7 @@ struct PlanWeight {
   std::span<double> values;  ///< several, by bucket: fractions of what later sources leave; one:
                              ///< fraction of the rest
   bool gated = false;        ///< a gate gives the weight; `values` are its constants
+  bool tempered = false;     ///< of a distribution with the joint temperature
   bool by_bucket() const { return values.size() > 1; }
 };
 
@@ -274,8 +273,15 @@ struct KindFacts {
   bool in_order = false;    ///< windows must come in the order of the text
   bool reads = false;       ///< reads streams token by token, including Window::before
   bool cites = false;       ///< can cite contexts or models
+  bool trained = false;     ///< models are trained with it; its option takes `none`
   GateFacts gate = {};
   std::vector<std::string> borrows = {};  ///< options that another kind lists and it uses too
+};
+
+/// What a source searches for each token.
+struct SearchPlan {
+  std::shared_ptr<const Stores> where = nullptr;  ///< null: it does not search
+  std::int64_t k = 0;                             ///< number of neighbours
 };
 
 /// Callback for the facts of a plan: name, value.
@@ -308,7 +314,7 @@ class SourceKind {
   virtual std::vector<JointPart*> joint(MemoryPlan& /*plan*/) const { return {}; }
   virtual std::vector<AxisFacts> axis_facts() const { return {}; }
   virtual void axes(MemoryPlan& /*plan*/, std::vector<PlanAxis>& /*axes*/) const {}
-  /// Passes the facts for a result's signature to `say`.
+  /// Passes the facts for a result's signature to `say`, if any() or facts().trained.
   virtual void sign(const MemoryPlan& plan, const SayFact& say) const = 0;
   /// Returns its names in annotated texts.
   virtual std::vector<std::string> names(const MemoryPlan& /*plan*/) const { return {name()}; }
@@ -318,18 +324,22 @@ class SourceKind {
   /// Removes entries of these texts from the plan, if the source does not exclude them on its own.
   virtual void leave_out(MemoryPlan& /*plan*/, const shard::Fingerprints& /*texts*/) const {}
 
-  /// Opens the files of the options after planning; see plan_memory().
+  /// Puts the files of the options into the plan, after planning: those of context.open, or if
+  /// there are none and context.loaded is not null, new ones, which it keeps there.
   virtual void load(const MemoryOptions& /*options*/, const PlanContext& /*context*/,
       MemoryPlan& /*plan*/) const {}
+  /// Opens files of the options, some on each rank, for all ranks. Collective.
+  virtual void share(const MemoryOptions& /*options*/, const model::Loaded& /*loaded*/,
+      const std::shared_ptr<ranks::Group>& /*group*/, OpenMemories& /*open*/) const {}
+  virtual SearchPlan search(const MemoryPlan& /*plan*/) const { return {}; }
   /// Returns the maximum distance looked back from a window. `streamed`: tokens of a window whose
   /// own positions count as reach; else 0.
   virtual std::int64_t reach(const MemoryPlan& /*plan*/, std::int64_t /*streamed*/) const {
     return 0;
   }
-  /// Returns the models that read the text beside the main model.
-  virtual std::vector<std::shared_ptr<const BesideModel>> beside(const MemoryPlan& /*plan*/) const {
-    return {};
-  }
+  /// Returns the models that read the text beside the main model, by the options and by the plan.
+  virtual std::vector<std::string> models(const MemoryOptions& /*options*/) const { return {}; }
+  virtual BesideModels beside(const MemoryPlan& /*plan*/) const { return {}; }
   /// Returns whether tokens before `read`, the last tokens read of a stream, matter too.
   virtual bool wants_more(
       const MemoryPlan& /*plan*/, std::span<const std::int64_t> /*read*/) const {

@@ -1,7 +1,5 @@
 #include "infer/sources/store_lookup.h"
 
-#include "infer/stores/stores.h"
-
 namespace infer {
 
 using torch::Tensor;

@@ -3,7 +3,7 @@
 // weight is too small; or by following pointers. If enough of the last neighbours were right, the
 // rows after them are the next neighbours (Alon et al. 2022, RetoMaton: pointers without clusters).
 
-#include "infer/sources/memory_plan.h"
+#include "infer/sources/store_source.h"
 
 namespace infer {
 

@@ -1,15 +1,14 @@
-// Datastores. Their nearest entries are joined with the head's softmax (TRIME), form a distribution
-// of their own (kNN-LM), or both, with one search.
+#include "infer/sources/store_source.h"
 
 #include <fmt/ranges.h>
 
 #include <future>
 
+#include "infer/sources/context_source.h"
+#include "infer/sources/kind_of.h"
 #include "infer/sources/plan_axes.h"
 #include "infer/sources/ring_source.h"
-#include "infer/sources/source_kinds.h"
 #include "infer/sources/store_lookup.h"
-#include "infer/stores/stores.h"
 
 namespace infer {
 namespace {
@@ -35,16 +34,16 @@ struct LookupEntries : LookupResult {
 
 class StoreSource : public Source {
  public:
-  StoreSource(const MemoryPlan& plan, const StreamShape& shape, const Grid& grid)
-      : plan_(plan.stores), gates_(plan.gates), streams_(shape.streams),
-        root_width_(std::sqrt(static_cast<double>(shape.d_key))),
-        own_(grid.values("datastore-temperature", plan.stores.temperature)) {
-    const auto joint = temperatures_of(plan.stores.joint, plan, grid);
+  StoreSource(
+      const StorePlan& own, const MemoryPlan& plan, const StreamShape& shape, const Grid& grid)
+      : plan_(own), gates_(plan.gates), streams_(shape.streams),
+        own_(grid.values("datastore-temperature", own.temperature)) {
+    const auto joint = temperatures_of(own.joint, plan, grid);
     joint_ = joint.values;
     axes_ = {grid.find("nprobe"), joint.axis, grid.find("datastore-temperature")};
-    for (const double nprobe : grid.values("nprobe", static_cast<double>(plan.stores.nprobe)))
+    for (const double nprobe : grid.values("nprobe", static_cast<double>(own.nprobe)))
       nprobes_.push_back(static_cast<std::int64_t>(nprobe));
-    for (double& temperature : joint_) temperature *= root_width_;
+    for (double& divisor : joint_) divisor *= std::sqrt(static_cast<double>(shape.d_key));
   }
 
   std::unique_ptr<LookupResult> look_up(const Lookup& lookup) override {
@@ -131,8 +130,7 @@ class StoreSource : public Source {
   Evidence evidence(const RowToken& of, const RowWeights& weights, std::int64_t most,
       std::int64_t context_tokens) const override {
     auto best = entries(of, weights);
-    std::stable_sort(
-        best.begin(), best.end(), [](const auto& a, const auto& b) { return a.share > b.share; });
+    std::ranges::stable_sort(best, std::greater(), &StoreShare::share);
     Evidence evidence;
     for (const StoreShare& one : best) evidence.share += one.share;
     best.resize(std::min(best.size(), static_cast<std::size_t>(most)));
@@ -198,7 +196,6 @@ class StoreSource : public Source {
   StorePlan plan_;
   GatePlan gates_;
   std::int64_t streams_;
-  double root_width_;
   std::vector<double> joint_, own_;  // divisors of scores
   std::vector<std::int64_t> nprobes_;
   std::vector<std::size_t> axes_;
@@ -207,10 +204,10 @@ class StoreSource : public Source {
   SearchCounts searches_;
 };
 
-class StoreKind : public SourceKind {
+class StoreKind : public WeightedKind<StoreOptions, StorePlan, StoreSource> {
  public:
   StoreKind()
-      : SourceKind({.name = "datastore",
+      : WeightedKind({.name = "datastore",
             .column = "stores",
             .in_order = true,
             .cites = true,
@@ -220,48 +217,52 @@ class StoreKind : public SourceKind {
             .borrows = {"combine", "joint-temperature", "tune-temperatures"}}) {}
 
   void fields(MemoryOptions& o, core::FieldList& f) const override {
-    StoreOptions& own = o.stores;
     const auto in_datastores = f.group("Datastores");
-    f("datastore", own.folders,
+    f("datastore", own(o).folders,
         "folder of a datastore of this model; may be repeated; see tessera-memories(7)");
-    f("datastore-combine", own.combine,
+    f("datastore-combine", own(o).combine,
         "joint: datastores join the model's softmax; interpolate: form a separate distribution; "
         "both; auto: as --combine",
         {"auto", "joint", "interpolate", "both", "released"});
-    f("k", own.k, "nearest neighbours per query, over all datastores").between(1, 65536);
-    f("nprobe", own.nprobe, "inverted lists probed per query (nprobe)").between(1, 1e6);
-    f("rescore", own.rescore, "recompute the scores of the neighbours from the stored keys");
-    f("min-pointers", own.follow,
+    f("k", own(o).k, "nearest neighbours per query, over all datastores").between(1, 65536);
+    f("nprobe", own(o).nprobe, "inverted lists probed per query (nprobe)").between(1, 1e6);
+    f("rescore", own(o).rescore, "recompute the scores of the neighbours from the stored keys");
+    f("min-pointers", own(o).follow,
         "RetoMaton: follow the pointers of the last neighbours instead of searching while at "
         "least N of them predicted the token; none: always search")
         .between(1, 65536)
         .or_none();
-    f("datastore-lambda", *own.lambda.target(),
+    f("datastore-lambda", *own(o).lambda.target(),
         "interpolation weight of the datastores (0 to below 1), or gate");
-    f("datastore-threshold", own.threshold,
+    f("datastore-threshold", own(o).threshold,
         "search only if a gate that reads only the model's confidence gives the datastores at "
         "least this weight")
         .at_least(0)
         .below(1);
-    f("datastore-temperature", own.temperature,
+    f("datastore-temperature", own(o).temperature,
         "temperature of the interpolated distribution; auto: sqrt(width of a key)")
         .between(model::kLeastTemperature, 1e6)
         .or_auto();
-    own.joint.fields(f, "datastore", "entries of datastores");
+    own(o).joint.fields(f, "datastore", "entries of datastores");
   }
 
   bool asked(const MemoryOptions& o, const PlanContext& context) const override {
-    return o.stores.any() || context.opened != nullptr;
+    return own(o).any() || (context.loaded == nullptr && context.open.of<OpenStores>().opened);
   }
-  bool share_given(const MemoryOptions& o) const override { return !o.stores.lambda.open(); }
+  bool share_given(const MemoryOptions& o) const override {
+    return WeightedKind::share_given(o) || own(o).combine == "released";
+  }
   void drop(MemoryOptions& o) const override {
     SourceKind::drop(o);
-    if (o.combine == "both") o.combine = MemoryOptions().combine;
+    auto& context = o.of<ContextOptions>();
+    if (context.combine == "both") context.combine = ContextOptions().combine;
   }
   void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
-    const StoreOptions& from = o.stores;
-    StorePlan& to = plan.stores;
-    to.combine = from.combine == "auto" ? o.combine : from.combine;
+    const StoreOptions& from = own(o);
+    StorePlan& to = own(plan);
+    check_temperature("datastore-temperature", from.temperature);
+    to.combine = from.combine == "auto" ? o.of<ContextOptions>().combine : from.combine;
+    if (to.combine == "released") plan.released_by = "--datastore-combine released";
     to.joint.take(from.joint);
     to.k = from.k, to.nprobe = from.nprobe, to.rescore = from.rescore, to.follow = from.follow;
     to.lambda = from.lambda.value("--datastore-lambda", context.open_share(0.25));
@@ -269,64 +270,62 @@ class StoreKind : public SourceKind {
                          ? from.temperature
                          : std::sqrt(static_cast<double>(context.model.architecture->d_key()));
     plan.gates.threshold = from.threshold;
-    const bool any = from.any() || context.opened != nullptr;
-    if (any && from.lambda.gated()) {
-      if (to.combine != "interpolate")
-        core::bad_usage(
-            "--datastore-lambda gate: has no effect on joint datastores; add --datastore-combine "
-            "interpolate");
-      plan.gates.sources.push_back(name());
-    }
-    if (from.threshold > 0 && any && !plan.gates.has(name()))
+    plan_gate(o, context, plan);
+    if (gated(plan) && to.combine != "interpolate")
+      core::bad_usage(
+          "--datastore-lambda gate: has no effect on joint datastores; add --datastore-combine "
+          "interpolate");
+    if (from.threshold > 0 && asked(o, context) && !gated(plan))
       core::bad_usage("--datastore-threshold: requires --datastore-lambda gate");
   }
 
   // Uses a single store as it was calibrated, unless an option or a tuned file says otherwise.
-  static void use_calibration(const MemoryOptions& o, MemoryPlan& plan) {
-    StorePlan& to = plan.stores;
+  static void use_calibration(const MemoryOptions& o, StorePlan& to) {
+    const StoreOptions& from = own(o);
     if (!to.any() || to.opened->size() != 1 || !o.tuned_on.empty()) return;
     const auto& found = (*to.opened)[0].manifest().calibration;
     if (!found) return;
-    if (o.stores.temperature == 0) to.temperature = found->temperature;
-    if (o.stores.lambda.open()) to.lambda = std::min(found->share, kMostCalibratedShare);
-    if (o.joint_temperature == 0 && o.stores.joint.open() && to.combine != "released")
+    if (from.temperature == 0) to.temperature = found->temperature;
+    if (from.lambda.open()) to.lambda = std::min(found->share, kMostCalibratedShare);
+    if (o.joint_temperature == 0 && from.joint.open() && to.combine != "released")
       to.joint.temperature = found->joint_temperature, to.joint.bias = found->joint_bias;
   }
 
   void load(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
-    const auto& folders = o.stores.folders;
-    const bool given = context.open != nullptr && *context.open;
-    plan.stores.opened = context.loaded == nullptr ? context.opened
-                         : given                   ? (*context.open)(folders, *context.loaded)
-                                                   : open_stores(folders, *context.loaded);
-    if (plan.stores.any() && plan.stores.rescore) plan.stores.opened->expect_rescorable();
-    if (plan.stores.any() && plan.stores.follow > 0) plan.stores.opened->expect_followable();
-    use_calibration(o, plan);
+    const auto& folders = own(o).folders;
+    OpenStores& open = context.open.of<OpenStores>();
+    StorePlan& to = own(plan);
+    if (open.opened == nullptr && !folders.empty()) {
+      if (context.loaded == nullptr) core::bug("the stores of {} are not open", folders[0]);
+      open.opened = open_stores(folders, *context.loaded);
+    }
+    // A request may leave the open datastores out.
+    if (asked(o, context) || open.shared) to.opened = open.opened;
+    if (to.any() && to.rescore) to.opened->expect_rescorable();
+    if (to.any() && to.follow > 0) to.opened->expect_followable();
+    use_calibration(o, to);
+  }
+  void share(const MemoryOptions& o, const model::Loaded& loaded,
+      const std::shared_ptr<ranks::Group>& group, OpenMemories& open) const override {
+    open.of<OpenStores>() = {share_stores(own(o).folders, loaded, group), true};
   }
 
   void settle(const MemoryPlan& plan, MemoryOptions& o) const override {
-    o.stores.combine = plan.stores.combine;
-    o.stores.nprobe = plan.stores.nprobe;
-    if (!plan.gates.has(name())) o.stores.lambda = plan.stores.lambda;
-    o.stores.temperature = plan.stores.temperature;
-    if (plan.stores.joined()) plan.stores.joint.settle(o.stores.joint);
+    const StorePlan& from = own(plan);
+    own(o).combine = from.combine, own(o).nprobe = from.nprobe;
+    own(o).temperature = from.temperature;
+    settle_weight(plan, o);
+    if (from.joined()) from.joint.settle(own(o).joint);
   }
 
-  bool any(const MemoryPlan& plan) const override { return plan.stores.any(); }
-
-  std::unique_ptr<Source> open(
-      const MemoryPlan& plan, const StreamShape& shape, const Grid& grid) const override {
-    return std::make_unique<StoreSource>(plan, shape, grid);
-  }
+  SearchPlan search(const MemoryPlan& p) const override { return {own(p).opened, own(p).k}; }
 
   void weights(MemoryPlan& plan, std::vector<PlanWeight>& weights) const override {
-    if (plan.stores.interpolated())
-      weights.push_back({name(), "--datastore-lambda", std::span(&plan.stores.lambda, 1),
-          plan.gates.has(name())});
+    if (own(plan).interpolated()) WeightedKind::weights(plan, weights);
   }
 
   std::vector<JointPart*> joint(MemoryPlan& plan) const override {
-    return plan.stores.joined() ? std::vector{&plan.stores.joint} : std::vector<JointPart*>{};
+    return own(plan).joined() ? std::vector{&own(plan).joint} : std::vector<JointPart*>{};
   }
 
   std::vector<AxisFacts> axis_facts() const override {
@@ -342,7 +341,7 @@ class StoreKind : public SourceKind {
     return all;
   }
   void axes(MemoryPlan& plan, std::vector<PlanAxis>& axes) const override {
-    StorePlan& stores = plan.stores;
+    StorePlan& stores = own(plan);
     if (stores.joined()) {
       axes.push_back(joint_temperature_axis(plan));
       add_joint_axes(plan, stores.joint, axes);
@@ -357,8 +356,7 @@ class StoreKind : public SourceKind {
   }
 
   void sign(const MemoryPlan& plan, const SayFact& say) const override {
-    if (!any(plan)) return;
-    const StorePlan& stores = plan.stores;
+    const StorePlan& stores = own(plan);
     say("stores", stores.opened->signature());
     say("k", fmt::format("{}", stores.k));
     say("nprobe", fmt::format("{}", stores.nprobe));
@@ -367,21 +365,22 @@ class StoreKind : public SourceKind {
     say("stores-combine", stores.combine);
     if (!stores.interpolated()) return;
     say("stores-temperature", fmt::format("{}", stores.temperature));
-    say("stores-lambda", plan.gates.has(name()) ? "gate" : fmt::format("{}", stores.lambda));
+    say("stores-lambda", gated(plan) ? "gate" : fmt::format("{}", stores.lambda));
   }
 
   std::vector<std::string> names(const MemoryPlan& plan) const override {
+    const Stores& stores = *own(plan).opened;
     std::vector<std::string> names;
-    for (std::size_t i = 0; i < plan.stores.opened->size(); ++i)
-      names.push_back((*plan.stores.opened)[i].name());
+    for (std::size_t i = 0; i < stores.size(); ++i) names.push_back(stores[i].name());
     return names;
   }
 
   void notes(const MemoryPlan& plan, const shard::Fingerprints& texts, const char* what,
       const SayLine& say) const override {
-    if (plan.stores.opened->hold(texts))
+    const Stores& stores = *own(plan).opened;
+    if (stores.hold(texts))
       say(fmt::format("a datastore contains {}; its entries of this text are left out", what));
-    if (const auto merged = plan.stores.opened->that_merged(texts); !merged.empty())
+    if (const auto merged = stores.that_merged(texts); !merged.empty())
       say(fmt::format(
           "{}: --prune merged entries of this text with entries of other texts; the merged entries "
           "are used",

@@ -1,8 +1,8 @@
 // An adaptive unigram: how often each token came in the text so far (Kuhn and De Mori 1990), where
 // an occurrence may count less with its distance (Clarkson and Robinson 1997).
 
+#include "infer/sources/kind_of.h"
 #include "infer/sources/plan_axes.h"
-#include "infer/sources/source_kinds.h"
 #include "infer/sources/text_source.h"
 
 namespace infer {
@@ -10,18 +10,22 @@ namespace {
 
 using torch::Tensor;
 
-constexpr const char *kHalfLife = "unigram-half-life", *kUnigramLambda = "--unigram-lambda";
+constexpr const char* kHalfLife = "unigram-half-life";
 
 struct UnigramOptions {
   bool on = false;
   double half_life = 0;  // tokens; 0: an occurrence counts 1 for ever
   MemoryWeight lambda;
+
+  bool any() const { return on; }
 };
 
 struct UnigramPlan {
   bool on = false;
   double half_life = 0, lambda = 0;
   std::int64_t vocabulary = 0;
+
+  bool any() const { return on; }
 };
 
 // Counts of a stream's tokens, of which one that came t tokens before the last counts
@@ -90,8 +94,9 @@ CountsOfText no_counts(const UnigramPlan& plan, const Grid& grid) {
 
 class UnigramSource : public TextSource<CountsOfText> {
  public:
-  UnigramSource(const MemoryPlan& plan, const StreamShape& shape, const Grid& grid)
-      : TextSource(no_counts(plan.more.of<UnigramPlan>(), grid), shape.streams),
+  UnigramSource(
+      const UnigramPlan& own, const MemoryPlan& plan, const StreamShape& shape, const Grid& grid)
+      : TextSource(no_counts(own, grid), shape.streams),
         gated_(plan.gates.any()), axes_{grid.find(kHalfLife)} {}
 
   // log p (half-lives, R) and the gate's feature (R).
@@ -135,68 +140,45 @@ class UnigramSource : public TextSource<CountsOfText> {
   std::vector<std::size_t> axes_;
 };
 
-class UnigramKind : public SourceKind {
+class UnigramKind : public WeightedKind<UnigramOptions, UnigramPlan, UnigramSource> {
  public:
   UnigramKind()
-      : SourceKind({.name = "unigram", .reads = true, .gate = {kUnigramLambda, {"read"}}}) {}
+      : WeightedKind({.name = "unigram", .reads = true, .gate = {"--unigram-lambda", {"read"}}}) {}
 
   void fields(MemoryOptions& o, core::FieldList& f) const override {
     const auto in_memories = f.group("Memories");
-    auto& own = o.more.of<UnigramOptions>();
-    f("unigram", own.on, "mix in the frequencies of the tokens in the text so far");
-    f(kHalfLife, own.half_life, "tokens after which an occurrence counts half; none: never")
+    f("unigram", own(o).on, "mix in the frequencies of the tokens in the text so far");
+    f(kHalfLife, own(o).half_life, "tokens after which an occurrence counts half; none: never")
         .above(0, kMostTuned)
         .or_none();
-    f("unigram-lambda", *own.lambda.target(),
+    f("unigram-lambda", *own(o).lambda.target(),
         "interpolation weight of the unigram (0 to below 1), or gate");
   }
 
-  bool asked(const MemoryOptions& o, const PlanContext&) const override {
-    return o.more.of<UnigramOptions>().on;
-  }
-  bool share_given(const MemoryOptions& o) const override {
-    return !o.more.of<UnigramOptions>().lambda.open();
-  }
   void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
-    const auto& own = o.more.of<UnigramOptions>();
-    plan.more.of<UnigramPlan>() = {own.on, own.half_life,
-        own.lambda.value(kUnigramLambda, context.open_share(0.05)), context.model.vocabulary};
-    if (own.on && own.lambda.gated()) plan.gates.sources.push_back(name());
+    own(plan) = {own(o).on, own(o).half_life,
+        own(o).lambda.value("--unigram-lambda", context.open_share(0.05)),
+        context.model.vocabulary};
+    plan_gate(o, context, plan);
   }
   void settle(const MemoryPlan& plan, MemoryOptions& o) const override {
-    const auto& own = plan.more.of<UnigramPlan>();
-    o.more.of<UnigramOptions>().half_life = own.half_life;
-    if (!plan.gates.has(name())) o.more.of<UnigramOptions>().lambda = own.lambda;
+    own(o).half_life = own(plan).half_life;
+    settle_weight(plan, o);
   }
-
-  bool any(const MemoryPlan& plan) const override { return plan.more.of<UnigramPlan>().on; }
   bool wants_more(const MemoryPlan&, std::span<const std::int64_t>) const override { return true; }
-
-  std::unique_ptr<Source> open(
-      const MemoryPlan& plan, const StreamShape& shape, const Grid& grid) const override {
-    return std::make_unique<UnigramSource>(plan, shape, grid);
-  }
-
-  void weights(MemoryPlan& plan, std::vector<PlanWeight>& weights) const override {
-    weights.push_back({name(), kUnigramLambda, std::span(&plan.more.of<UnigramPlan>().lambda, 1),
-        plan.gates.has(name())});
-  }
 
   std::vector<AxisFacts> axis_facts() const override {
     return {{kHalfLife, "unigram-half-lives", "half-lives of the unigram to try [125 to 16000]", 1,
         kMostTuned}};
   }
   void axes(MemoryPlan& plan, std::vector<PlanAxis>& axes) const override {
-    auto& own = plan.more.of<UnigramPlan>();
-    axes.push_back(
-        {kHalfLife, &own.half_life, {125, 250, 500, 1000, 2000, 4000, 16000}, own.lambda > 0});
+    axes.push_back({kHalfLife, &own(plan).half_life, {125, 250, 500, 1000, 2000, 4000, 16000},
+        own(plan).lambda > 0});
   }
 
   void sign(const MemoryPlan& plan, const SayFact& say) const override {
-    if (!any(plan)) return;
-    const auto& own = plan.more.of<UnigramPlan>();
-    say(kHalfLife, fmt::format("{}", own.half_life));
-    say("unigram-lambda", plan.gates.has(name()) ? "gate" : fmt::format("{}", own.lambda));
+    say(kHalfLife, fmt::format("{}", own(plan).half_life));
+    sign_weight(plan, say);
   }
 };
 

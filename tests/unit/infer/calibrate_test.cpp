@@ -94,14 +94,14 @@ DOCTEST_TEST_CASE(
   const auto fingerprint = manifest.fingerprint();
   const auto plan_of = [&](const std::function<void(infer::MemoryOptions&)>& change) {
     infer::MemoryOptions options;
-    options.stores.folders = {folder / "s"}, options.combine = "both";
+    tiny::stores(options).folders = {folder / "s"}, tiny::context(options).combine = "both";
     change(options);
     return infer::plan_memory(options, tiny::windows_of(16, 8), model, {},
-        std::make_shared<const infer::Stores>(
-            infer::open_each(options.stores.folders, torch::empty({0})), "m", "t", "model",
-            model.architecture->d_key(), kLabels));
+        tiny::opened(std::make_shared<const infer::Stores>(
+            infer::open_each(tiny::stores(options).folders, torch::empty({0})), "m", "t", "model",
+            model.architecture->d_key(), kLabels)));
   };
-  DOCTEST_CHECK(plan_of([](auto&) {}).stores.joint.plain());
+  DOCTEST_CHECK(tiny::stores(plan_of([](auto&) {})).joint.plain());
   manifest.calibration = store::Calibration{2048, 5.5, 0.125, 2.5, -1.75};
   store::write_manifest(folder / "s", manifest);
   const auto again = store::read_manifest(folder / "s");
@@ -111,16 +111,19 @@ DOCTEST_TEST_CASE(
 
   for (const char* weights : {"auto", "constant"}) {
     const auto plan = plan_of([&](auto& o) { o.weights = weights; });
-    DOCTEST_CHECK(plan.stores.temperature == 5.5);
-    DOCTEST_CHECK(plan.stores.lambda == 0.125);
-    DOCTEST_CHECK(plan.stores.joint.temperature == 2.5);
-    DOCTEST_CHECK(plan.stores.joint.bias == -1.75);
+    DOCTEST_CHECK(tiny::stores(plan).temperature == 5.5);
+    DOCTEST_CHECK(tiny::stores(plan).lambda == 0.125);
+    DOCTEST_CHECK(tiny::stores(plan).joint.temperature == 2.5);
+    DOCTEST_CHECK(tiny::stores(plan).joint.bias == -1.75);
   }
-  DOCTEST_CHECK(plan_of([](auto& o) { o.joint_temperature = 1; }).stores.joint.plain());
-  DOCTEST_CHECK(plan_of([](auto& o) { o.stores.joint.bias = "1"; }).stores.joint.temperature == 0);
-  DOCTEST_CHECK(plan_of([](auto& o) { o.stores.temperature = 3; }).stores.temperature == 3);
-  DOCTEST_CHECK(plan_of([](auto& o) { o.stores.lambda = 0.2; }).stores.lambda == 0.2);
-  DOCTEST_CHECK(plan_of([](auto& o) { o.tuned_on = "abc"; }).stores.joint.plain());
+  DOCTEST_CHECK(tiny::stores(plan_of([](auto& o) { o.joint_temperature = 1; })).joint.plain());
+  DOCTEST_CHECK(tiny::stores(plan_of([](auto& o) {
+    tiny::stores(o).joint.bias = "1";
+  })).joint.temperature == 0);
+  DOCTEST_CHECK(
+      tiny::stores(plan_of([](auto& o) { tiny::stores(o).temperature = 3; })).temperature == 3);
+  DOCTEST_CHECK(tiny::stores(plan_of([](auto& o) { tiny::stores(o).lambda = 0.2; })).lambda == 0.2);
+  DOCTEST_CHECK(tiny::stores(plan_of([](auto& o) { o.tuned_on = "abc"; })).joint.plain());
 
   for (const auto& [name, value] :
       std::vector<std::pair<const char*, double>>{{"temperature", 0}, {"temperature", 1e7},

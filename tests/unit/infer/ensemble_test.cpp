@@ -114,9 +114,9 @@ DOCTEST_TEST_CASE("a mixture is the sum of what each model gives alone, whatever
       std::const_pointer_cast<infer::BesideModel>(with)->windows.restart =
           by_document ? "document" : "none";
     auto options = tiny::memory_of("local");
-    options.cache = 40, options.cache_lambda = 0.1;
+    tiny::cache(options).positions = 40, tiny::cache(options).lambda = 0.1;
     auto plan = infer::plan_memory(options, windows, model);
-    plan.with = of.plan;
+    tiny::ensemble(plan) = of.plan;
     std::vector<Tensor> joint, cache, found;
     infer::Callbacks watch;
     watch.scored = [&](const infer::Scored& scored) {
@@ -148,8 +148,9 @@ DOCTEST_TEST_CASE("a token that the windows of a further model leave out is the 
   nn::Model& model = of.model;
   const auto windows = tiny::windows_of(32, 32);
   infer::MemoryPlan plan;
-  plan.with = {{{"lstm", 0.4}}, {with_of("transformer", 24, 24, "alibi")}};
-  std::const_pointer_cast<infer::BesideModel>(plan.with.models[0])->windows.protocol = "llama.cpp";
+  tiny::ensemble(plan) = {{{"lstm", 0.4}}, {with_of("transformer", 24, 24, "alibi")}};
+  std::const_pointer_cast<infer::BesideModel>(tiny::ensemble(plan).models[0])->windows.protocol =
+      "llama.cpp";
   const Tensor own = tiny::log_probs(model, of.shard.data(), windows, infer::MemoryPlan{});
   std::vector<Tensor> found, theirs;
   infer::Callbacks watch;
@@ -169,7 +170,7 @@ DOCTEST_TEST_CASE("a token that the windows of a further model leave out is the 
 DOCTEST_TEST_CASE("rows of words, as texts grow and are chosen: the mixture of the models' own") {
   nn::Model model = tiny::model_of("transformer");
   infer::MemoryPlan plan;
-  plan.with = {{{"lstm", 0.2}, {"transformer", 0.35}},
+  tiny::ensemble(plan) = {{{"lstm", 0.2}, {"transformer", 0.35}},
       {with_of("lstm", 0, 0), with_of("transformer", 7, 7, "learned", 30)}};
   const auto session_of = [](nn::Model& of, std::int64_t window, const infer::MemoryPlan& memory) {
     auto engine = std::make_unique<infer::ModuleEngine>(of, torch::kCPU);
@@ -186,8 +187,8 @@ DOCTEST_TEST_CASE("rows of words, as texts grow and are chosen: the mixture of t
   };
   add(model, 12, plan);
   add(model, 12, {});
-  add(*plan.with.models[0]->loaded.model, 512, {});
-  add(*plan.with.models[1]->loaded.model, 7, {});
+  add(*tiny::ensemble(plan).models[0]->loaded.model, 512, {});
+  add(*tiny::ensemble(plan).models[1]->loaded.model, 7, {});
   const auto each = [&](const auto& body) {
     for (const auto& session : sessions) body(*session);
   };
@@ -211,7 +212,7 @@ DOCTEST_TEST_CASE("passages: texts as data sets, continuations as texts that end
   options.window = 32, options.stride = 16;
   const auto windows = infer::plan_windows(options, model);
   infer::MemoryPlan plan;
-  plan.with = {{{"lstm", 0.3}, {"transformer", 0.25}},
+  tiny::ensemble(plan) = {{{"lstm", 0.3}, {"transformer", 0.25}},
       {with_of("lstm", 24, 24), with_of("transformer", 40, 40, "alibi")}};
   infer::ModuleEngine engine(model, torch::kCPU);
   infer::PassageScorer scorer(model, engine, windows, plan, 23);
@@ -243,24 +244,25 @@ DOCTEST_TEST_CASE("tuning finds the best shares of a grid, by trying each") {
   nn::Model& model = of.model;
   const auto windows = tiny::windows_of(32, 32);
   auto options = tiny::memory_of("none");
-  options.cache = 30;
+  tiny::cache(options).positions = 30;
   auto plan = infer::plan_memory(options, windows, model);
-  plan.with = of.plan;
+  tiny::ensemble(plan) = of.plan;
   infer::TuneOptions grid;
   grid.points["theta"] = {0.3}, grid.points["ensemble-temperature"] = {1};
   grid.lambdas = {0, 0.15, 0.3, 0.45};
   const auto tuned = infer::tune(model, of.shard.data(), windows, plan, grid, torch::kCPU);
   double best = HUGE_VAL;
   auto tried = plan;
-  tried.cache_theta = 0.3;
+  tiny::cache(tried).theta = 0.3;
   std::size_t points = 0;
   for (const double cache : grid.lambdas)
     for (const double first : grid.lambdas)
       for (const double second : grid.lambdas) {
         if (cache + first + second > 1 - 1e-9) continue;
         ++points;
-        tried.cache_lambda = cache;
-        tried.with.shares[0].lambda = first, tried.with.shares[1].lambda = second;
+        tiny::cache(tried).lambda = cache;
+        tiny::ensemble(tried).shares[0].lambda = first,
+        tiny::ensemble(tried).shares[1].lambda = second;
         best = std::min(
             best, infer::score(model, of.shard.data(), windows, tried, torch::kCPU).loss());
       }
@@ -276,13 +278,14 @@ DOCTEST_TEST_CASE("each further model has its own temperature, in windows and to
   const tiny::Text text = tiny::text_of({60});
   const tiny::Shard shard(text);
   infer::MemoryPlan plan;
-  plan.with = {{{"lstm", 0.2}, {"transformer", 0.35}},
+  tiny::ensemble(plan) = {{{"lstm", 0.2}, {"transformer", 0.35}},
       {with_of("lstm", 96, 96), with_of("transformer", 96, 96, "alibi")}};
   const double first = 0.6, second = 1.8;
-  plan.with.shares[0].temperature = first, plan.with.shares[1].temperature = second;
+  tiny::ensemble(plan).shares[0].temperature = first,
+  tiny::ensemble(plan).shares[1].temperature = second;
   const auto own = rows_after(text, model),
-             lstm = rows_after(text, *plan.with.models[0]->loaded.model),
-             other = rows_after(text, *plan.with.models[1]->loaded.model);
+             lstm = rows_after(text, *tiny::ensemble(plan).models[0]->loaded.model),
+             other = rows_after(text, *tiny::ensemble(plan).models[1]->loaded.model);
   const Tensor scored = tiny::log_probs(model, shard.data(), tiny::windows_of(96, 96), plan);
   infer::ModuleEngine engine(model, torch::kCPU);
   infer::Session session(engine, model, 96, plan, torch::kCPU);
@@ -302,11 +305,11 @@ DOCTEST_TEST_CASE("tuning finds temperatures of further models, and its loss is 
   WithCase of;
   const auto windows = tiny::windows_of(32, 32);
   auto options = tiny::memory_of("none");
-  options.cache = 30;
-  options.with.models = {"lstm:0.2", "transformer:0.35"};
+  tiny::cache(options).positions = 30;
+  tiny::ensemble(options).models = {"lstm:0.2", "transformer:0.35"};
   const auto plan_of = [&](const infer::MemoryOptions& from) {
     auto plan = infer::plan_memory(from, windows, of.model);
-    plan.with.models = of.plan.models;
+    tiny::ensemble(plan).models = of.plan.models;
     return plan;
   };
   const auto loss_of = [&](const infer::MemoryPlan& plan) {
@@ -325,21 +328,22 @@ DOCTEST_TEST_CASE("tuning finds temperatures of further models, and its loss is 
     DOCTEST_CHECK(loss_of(tuned->memory) == doctest::Approx(tuned->best.loss).epsilon(1e-6));
     DOCTEST_CHECK(loss_of(plan_of(infer::settled(options, tuned->memory))) ==
                   doctest::Approx(tuned->best.loss).epsilon(1e-6));
-    DOCTEST_CHECK(
-        (infer::settled(options, tuned->memory).with.temperatures.empty()) == (tuned == &plain));
+    DOCTEST_CHECK(tiny::ensemble(infer::settled(options, tuned->memory)).temperatures.empty() ==
+                  (tuned == &plain));
   }
   // No other temperature of one model is better, with the weights that were found.
   for (std::size_t i = 0; i < 2; ++i)
     for (const double temperature : {0.5, 1.0, 2.0}) {
       auto other = given.memory;
-      other.with.shares[i].temperature = temperature;
+      tiny::ensemble(other).shares[i].temperature = temperature;
       DOCTEST_CHECK(loss_of(other) > given.best.loss - 1e-3);
     }
-  options.with.temperatures = {1.5};
-  for (const auto& share : options.with.shares()) DOCTEST_CHECK(share.temperature == 1.5);
-  options.with.temperatures = {1, 1, 1};
+  tiny::ensemble(options).temperatures = {1.5};
+  for (const auto& share : tiny::ensemble(options).shares())
+    DOCTEST_CHECK(share.temperature == 1.5);
+  tiny::ensemble(options).temperatures = {1, 1, 1};
   DOCTEST_CHECK(thrown([&] {
-    options.with.shares();
+    tiny::ensemble(options).shares();
   }).names("--ensemble-temperature: takes 1 or 2 temperatures, not 3"));
 }
 
@@ -350,14 +354,14 @@ DOCTEST_TEST_CASE("a gate gives a further model its share, in windows and token 
   const tiny::Shard shard(text);
   const auto windows = tiny::windows_of(96, 96);
   infer::MemoryPlan plan;
-  plan.with = {{{"lstm", 0.2, true}, {"transformer", 0.35}},
+  tiny::ensemble(plan) = {{{"lstm", 0.2, true}, {"transformer", 0.35}},
       {with_of("lstm", 96, 96), with_of("transformer", 96, 96, "alibi")}};
   plan.gates.sources = {"ensemble"};
   const std::vector<double> weights = {0.2, -1, 0.1, -0.3, 0.7, 0.05};
   plan.gates.gate.rows = {{"ensemble", {0.2}, 0.3, weights}};
   const auto own = rows_after(text, model),
-             lstm = rows_after(text, *plan.with.models[0]->loaded.model),
-             other = rows_after(text, *plan.with.models[1]->loaded.model);
+             lstm = rows_after(text, *tiny::ensemble(plan).models[0]->loaded.model),
+             other = rows_after(text, *tiny::ensemble(plan).models[1]->loaded.model);
   const auto sure = [](const Tensor& log_p) {
     double entropy = 0, top = 0;
     for (std::int64_t w = 0; w < log_p.size(0); ++w) {
@@ -394,10 +398,10 @@ DOCTEST_TEST_CASE(
   WithCase of;
   const auto windows = tiny::windows_of(32, 32);
   auto options = tiny::memory_of("none");
-  options.with.models = {"lstm:gate", "transformer:0.3"};
+  tiny::ensemble(options).models = {"lstm:gate", "transformer:0.3"};
   auto plan = infer::plan_memory(options, windows, of.model);
   DOCTEST_CHECK(plan.gates.sources == std::vector<std::string>{"ensemble"});
-  plan.with.models = of.plan.models;
+  tiny::ensemble(plan).models = of.plan.models;
   const auto tuned = infer::tune(of.model, of.shard.data(), windows, plan, {}, torch::kCPU);
   DOCTEST_REQUIRE(tuned.gates.has_value());
   DOCTEST_CHECK(tuned.gates->second <= tuned.gates->first);
@@ -405,9 +409,9 @@ DOCTEST_TEST_CASE(
   const auto totals = infer::score(of.model, of.shard.data(), windows, tuned.memory, torch::kCPU);
   DOCTEST_CHECK(totals.loss() == doctest::Approx(tuned.gates->second).epsilon(1e-5));
   const auto settled = infer::settled(options, tuned.memory);
-  DOCTEST_CHECK(settled.with.models[0] == "lstm:gate");
+  DOCTEST_CHECK(tiny::ensemble(settled).models[0] == "lstm:gate");
   auto again = infer::plan_memory(settled, windows, of.model);
-  again.with.models = of.plan.models;
+  tiny::ensemble(again).models = of.plan.models;
   DOCTEST_CHECK(infer::score(of.model, of.shard.data(), windows, again, torch::kCPU).loss() ==
                 doctest::Approx(totals.loss()).epsilon(1e-9));
 }

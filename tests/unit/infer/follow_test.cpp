@@ -39,12 +39,13 @@ struct Followed {
   explicit Followed(const std::string& metric = "ip") {
     tiny::make_store(folder / "store", entries, kWordTypes, {metric, "exact", "other"});
     auto options = tiny::memory_of("none");
-    options.stores.folders = {folder / "store"}, options.stores.combine = "interpolate";
-    options.stores.k = 20, options.stores.temperature = 2;
+    tiny::stores(options).folders = {folder / "store"},
+    tiny::stores(options).combine = "interpolate";
+    tiny::stores(options).k = 20, tiny::stores(options).temperature = 2;
     plan = infer::plan_memory(options, windows, model, {},
-        std::make_shared<const infer::Stores>(
-            infer::open_each(options.stores.folders, torch::empty({0})), "m", "t", "model",
-            model.architecture->d_key(), kWordTypes));
+        tiny::opened(std::make_shared<const infer::Stores>(
+            infer::open_each(tiny::stores(options).folders, torch::empty({0})), "m", "t", "model",
+            model.architecture->d_key(), kWordTypes)));
   }
   // One window at a time.
   std::vector<std::vector<Token>> found() {
@@ -71,11 +72,11 @@ struct Followed {
 DOCTEST_TEST_CASE("followed rows and searches are those of a plain loop") {
   for (const char* metric : {"ip", "l2"}) {
     Followed of(metric);
-    of.plan.stores.k = kStoreRows;
+    tiny::stores(of.plan).k = kStoreRows;
     const auto every = of.found();
-    of.plan.stores.k = 20;
+    tiny::stores(of.plan).k = 20;
     for (const std::int64_t follow : {1, 3, 5}) {
-      of.plan.stores.follow = follow;
+      tiny::stores(of.plan).follow = follow;
       of.windows.batch_tokens = follow == 3 ? 24 : 4096;
       const auto found = of.found();
       DOCTEST_REQUIRE(found.size() == every.size());
@@ -118,7 +119,7 @@ DOCTEST_TEST_CASE("followed rows and searches are those of a plain loop") {
 DOCTEST_TEST_CASE("token by token the same is followed as in a window") {
   const torch::NoGradGuard no_gradient;
   Followed of;
-  of.plan.stores.follow = 2;
+  tiny::stores(of.plan).follow = 2;
   of.windows = tiny::windows_of(48, 48);
   const Tensor expected = tiny::log_probs(of.model, of.shard.data(), of.windows, of.plan);
   const auto tokens = of.text.tokens();

@@ -37,18 +37,20 @@ struct Gated {
     ngrams::build(
         tiny::Shard(tiny::text_of({300}, tiny::kTypes, 5)).data(), folder / "ngrams", {300, 64}, 1);
     auto options = tiny::memory_of("local");
-    options.cache = 40, options.cache_lambda = 0.15;
-    options.stores.folders = {folder / "store"}, options.stores.combine = "interpolate";
-    options.stores.k = 40, options.stores.lambda = 0.2, options.stores.temperature = 2;
+    tiny::cache(options).positions = 40, tiny::cache(options).lambda = 0.15;
+    tiny::stores(options).folders = {folder / "store"},
+    tiny::stores(options).combine = "interpolate";
+    tiny::stores(options).k = 40, tiny::stores(options).lambda = 0.2,
+    tiny::stores(options).temperature = 2;
     plan = infer::plan_memory(options, windows, model, {},
-        std::make_shared<const infer::Stores>(
-            infer::open_each(options.stores.folders, torch::empty({0})), "m", "t", "model",
-            model.architecture->d_key(), tiny::kTypes));
-    plan.ngrams.index =
+        tiny::opened(std::make_shared<const infer::Stores>(
+            infer::open_each(tiny::stores(options).folders, torch::empty({0})), "m", "t", "model",
+            model.architecture->d_key(), tiny::kTypes)));
+    tiny::ngrams(plan).index =
         std::make_shared<const ngrams::Index>(std::vector<std::string>{folder / "ngrams"});
-    plan.ngrams.lambda.clear();
+    tiny::ngrams(plan).lambda.clear();
     for (std::int64_t b = 0; b < infer::kNgramBuckets; ++b)
-      plan.ngrams.lambda.push_back(0.04 * static_cast<double>(b + 1));
+      tiny::ngrams(plan).lambda.push_back(0.04 * static_cast<double>(b + 1));
     for (const auto* const kind : infer::gate_kinds())
       if (sources.contains(kind->name())) plan.gates.sources.push_back(kind->name());
   }
@@ -60,9 +62,9 @@ struct Gated {
       if (!plan.gates.has(kind->name())) continue;
       infer::GateRow row;
       row.source = kind->name();
-      row.constants = kind->name() == "cache"       ? std::vector<double>{plan.cache_lambda}
-                      : kind->name() == "datastore" ? std::vector<double>{plan.stores.lambda}
-                                                    : plan.ngrams.lambda;
+      row.constants = kind->name() == "cache"       ? std::vector<double>{tiny::cache(plan).lambda}
+                      : kind->name() == "datastore" ? std::vector<double>{tiny::stores(plan).lambda}
+                                                    : tiny::ngrams(plan).lambda;
       row.bias = weight;
       for (std::size_t i = 0; i < infer::kConfidence.size() + kind->facts().gate.features.size();
            ++i)
@@ -70,7 +72,8 @@ struct Gated {
       gate.rows.push_back(row);
     }
     if (plan.gates.has("datastore"))
-      gate.search = infer::GateRow{"search", {plan.stores.lambda}, 0.1 * size, {size, -size, 0}};
+      gate.search =
+          infer::GateRow{"search", {tiny::stores(plan).lambda}, 0.1 * size, {size, -size, 0}};
   }
 };
 
@@ -91,8 +94,8 @@ double plain_mix(const infer::Scored& scored, std::int64_t i, const infer::Memor
   const double stores = std::isnan(stores_log) ? joint : std::exp(stores_log);
   const double ngrams = std::exp(value(at.own[2], i));
   const auto bucket = at.gates.buckets.at("ngrams")[i].item<std::int64_t>();
-  const double l_c = plan.cache_lambda, l_s = plan.stores.lambda;
-  const double l_n = plan.ngrams.lambda[static_cast<std::size_t>(bucket)];
+  const double l_c = tiny::cache(plan).lambda, l_s = tiny::stores(plan).lambda;
+  const double l_n = tiny::ngrams(plan).lambda[static_cast<std::size_t>(bucket)];
   std::map<std::string, double> mass = {{"", 1}};
   double gated = 0;
   for (const auto& row : plan.gates.gate.rows)

@@ -179,8 +179,9 @@ DOCTEST_TEST_CASE("stores join a translation as by hand, and are cited with what
             model::tokenizer_fingerprint(loaded.tokenizer)});
     infer::MemoryOptions memory = tiny::memory_of("none");
     memory.joint_temperature = 0.8;
-    memory.stores.folders = {store}, memory.stores.combine = combine, memory.stores.k = 6;
-    memory.stores.lambda = 0.4, memory.stores.temperature = 2;
+    tiny::stores(memory).folders = {store}, tiny::stores(memory).combine = combine,
+    tiny::stores(memory).k = 6;
+    tiny::stores(memory).lambda = 0.4, tiny::stores(memory).temperature = 2;
     // Returns p of every token and the stores' part of it.
     const auto both = [&, metric = metric, combine = combine](
                           const Tokens& source, const Tokens& tokens) {

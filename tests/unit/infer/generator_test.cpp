@@ -142,7 +142,7 @@ DOCTEST_TEST_CASE("a text does not depend on the batch it was in") {
     const auto loaded = loaded_of(arch, positions);
     for (const char* names : {"none", "local,long"}) {
       auto memory = tiny::memory_of(names);
-      memory.cache = 7;
+      tiny::cache(memory).positions = 7;
       auto options = options_of(14);
       options.window = 16, options.samples = 2, options.draw.top_p = 0.95;
       auto alone = options, some = options;
@@ -256,7 +256,8 @@ DOCTEST_TEST_CASE("memories join as by hand, each row with its own") {
   nn::Model& model = *loaded.model;
   for (const char* combine : {"joint", "interpolate"}) {
     infer::MemoryOptions options = tiny::memory_of("local,long", 6);
-    options.combine = combine, options.cache = 4, options.joint_temperature = 0.7;
+    tiny::context(options).combine = combine, tiny::cache(options).positions = 4,
+    options.joint_temperature = 0.7;
     const auto memory = infer::plan_memory(options, tiny::windows_of(8, 8), model);
     // The State holds all tokens, so encoding the whole text is the reference.
     infer::TransformerEngine engine(model, infer::Precision::float32);
@@ -289,13 +290,14 @@ DOCTEST_TEST_CASE("memories join as by hand, each row with its own") {
           return sums;
         };
         const Tensor context = masses(hidden.key[0], 64, 1 / (std::sqrt(16.0) * 0.7));
-        const Tensor cache = masses(hidden.output[0], 4, memory.cache_theta);
+        const Tensor cache = masses(hidden.output[0], 4, tiny::cache(memory).theta);
         const double head_mass = std::exp(z.item<double>());
-        const bool joint = memory.combine == "joint", any = n > 1;
+        const bool joint = tiny::context(memory).combine == "joint", any = n > 1;
         Tensor expected =
             joint ? (words * head_mass + context) / (head_mass + context.sum()) : words;
         const Tensor base = expected;
-        const double l_m = joint ? 0 : memory.memory_lambda, l_c = memory.cache_lambda;
+        const double l_m = joint ? 0 : tiny::context(memory).lambda,
+                     l_c = tiny::cache(memory).lambda;
         expected = (1 - l_m - l_c) * base + l_c * (any ? cache / cache.sum() : base) +
                    l_m * (any ? context / context.sum() : base);
         DOCTEST_CHECK(
@@ -349,7 +351,7 @@ DOCTEST_TEST_CASE("beam search over a model is the plain search over whole encod
 DOCTEST_TEST_CASE("a beam takes its memories along") {
   const auto loaded = loaded_of("transformer");
   auto memory = tiny::memory_of("local");
-  memory.cache = 5, memory.cache_lambda = 0.4;
+  tiny::cache(memory).positions = 5, tiny::cache(memory).lambda = 0.4;
   auto options = options_of(12);
   options.beam = 4, options.samples = 4;
   for (const auto& [key, sample] : samples(loaded, options, memory, kPrompts)) {

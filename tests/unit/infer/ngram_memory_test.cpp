@@ -1,5 +1,5 @@
 // N-grams as a memory, compared with scans of their text: scores, whole rows, shares, tuning.
-#include "infer/sources/memory_options.h"
+#include "infer/sources/ngram_source.h"
 
 #include <doctest/doctest.h>
 
@@ -117,15 +117,15 @@ DOCTEST_TEST_CASE(
   for (const auto& [window, stride] : {std::pair{32, 32}, {32, 7}, {96, 48}}) {
     const auto windows = tiny::windows_of(window, stride);
     auto options = tiny::memory_of("local");
-    options.cache = 40, options.cache_lambda = 0.2;
+    tiny::cache(options).positions = 40, tiny::cache(options).lambda = 0.2;
     auto plan = infer::plan_memory(options, windows, model);
     auto rest = plain_scores(model, tokens, windows, plan);
-    plan.ngrams = indexed.plan;
+    tiny::ngrams(plan) = indexed.plan;
     const Tensor found = tiny::log_probs(model, shard.data(), windows, plan);
     DOCTEST_REQUIRE(found.size(0) == std::ssize(rest));
     for (std::size_t i = 0; i < rest.size(); ++i) {
       const Scan scan(of.known, std::span(tokens).first(i + 1));
-      const double l = plan.ngrams.lambda[static_cast<std::size_t>(scan.bucket())];
+      const double l = tiny::ngrams(plan).lambda[static_cast<std::size_t>(scan.bucket())];
       const double p = (1 - l) * std::exp(rest[i]) + l * scan.p(tokens[i + 1]);
       DOCTEST_CHECK(found[static_cast<std::int64_t>(i)].item<double>() ==
                     doctest::Approx(std::log(p)).epsilon(1e-4));
@@ -142,7 +142,7 @@ DOCTEST_TEST_CASE("n-grams see the whole stream, whatever windows, layouts and p
     for (const bool by_document : {false, true}) {
       windows.by_document = by_document;
       auto plan = infer::plan_memory({}, windows, model);
-      plan.ngrams = indexed.plan;
+      tiny::ngrams(plan) = indexed.plan;
       for (const std::int64_t parts : {1, 3}) {
         std::int64_t scored = 0;
         for (std::int64_t part = 0; part < parts; ++part) {
@@ -179,7 +179,7 @@ DOCTEST_TEST_CASE(
   auto plan = infer::plan_memory({}, windows, model);
   const Tensor bare = tiny::log_probs(model, shard.data(), windows, plan);
   const auto with = [&](const Indexed& indexed) {
-    plan.ngrams = indexed.plan;
+    tiny::ngrams(plan) = indexed.plan;
     return tiny::log_probs(model, shard.data(), windows, plan);
   };
   DOCTEST_CHECK(torch::equal(with(both), with(alone)));
@@ -194,7 +194,7 @@ DOCTEST_TEST_CASE(
   const auto& from = of.known[0].documents[0];
   torch::manual_seed(1);
   infer::MemoryPlan plan;
-  plan.ngrams = indexed.plan;
+  tiny::ngrams(plan) = indexed.plan;
   const auto source =
       infer::ngram_kind().open(plan, {32, true, 3, 8, torch::kFloat32}, infer::Grid{});
   const infer::Mixture mixture(plan);
@@ -244,7 +244,7 @@ DOCTEST_TEST_CASE("the probability of one token has the bits of the distribution
   for (const auto& texts : {of.known, {of.known[1]}}) {
     const Indexed indexed(texts);
     infer::MemoryPlan plan;
-    plan.ngrams = indexed.plan;
+    tiny::ngrams(plan) = indexed.plan;
     const auto open = [&] {
       return infer::ngram_kind().open(plan, {32, true, 1, 8, torch::kFloat32}, infer::Grid{});
     };
@@ -276,16 +276,16 @@ DOCTEST_TEST_CASE(
   const tiny::Shard shard(of.text);
   const auto windows = tiny::windows_of(32, 32);
   infer::MemoryOptions options;
-  options.cache = 30;
+  tiny::cache(options).positions = 30;
   auto plan = infer::plan_memory(options, windows, model);
   infer::TuneOptions grid;
   grid.points["theta"] = {0.2, 0.5};
   grid.lambdas = {0, 0.1, 0.3, 0.6};
-  plan.ngrams = indexed.plan;
+  tiny::ngrams(plan) = indexed.plan;
   const auto tuned = infer::tune(model, shard.data(), windows, plan, grid, torch::kCPU);
   // With all other values as chosen, bucket by bucket.
   auto rest = tuned.memory;
-  rest.ngrams = {};
+  tiny::ngrams(rest) = {};
   const Tensor bare = tiny::log_probs(model, shard.data(), windows, rest);
   std::vector<std::vector<double>> nats(infer::kNgramBuckets, std::vector<double>(4, 0));
   std::vector<int> seen(infer::kNgramBuckets, 0);
@@ -302,7 +302,8 @@ DOCTEST_TEST_CASE(
   for (std::size_t b = 0; b < nats.size(); ++b) {
     if (seen[b] == 0) continue;
     const auto best = std::min_element(nats[b].begin(), nats[b].end()) - nats[b].begin();
-    DOCTEST_CHECK(tuned.memory.ngrams.lambda[b] == grid.lambdas[static_cast<std::size_t>(best)]);
+    DOCTEST_CHECK(
+        tiny::ngrams(tuned.memory).lambda[b] == grid.lambdas[static_cast<std::size_t>(best)]);
     different += best > 0;
   }
   DOCTEST_CHECK(different > 2);

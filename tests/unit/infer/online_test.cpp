@@ -38,13 +38,13 @@ struct AllSources {
     options.weights = online ? "online" : "constant";
     options = infer::request_memory(options,
         R"({"unigram": true, "unigram-half-life": 30, "online-ngrams": true, "online-ngrams-tokens": 40})");
-    options.combine = combine, options.cache = 40;
-    options.stores.folders = {folder / "store"}, options.stores.k = 40;
+    tiny::context(options).combine = combine, tiny::cache(options).positions = 40;
+    tiny::stores(options).folders = {folder / "store"}, tiny::stores(options).k = 40;
     plan = infer::plan_memory(options, windows, model, {},
-        std::make_shared<const infer::Stores>(
-            infer::open_each(options.stores.folders, torch::empty({0})), "m", "t", "model",
-            model.architecture->d_key(), kOnlineTypes));
-    plan.ngrams.index =
+        tiny::opened(std::make_shared<const infer::Stores>(
+            infer::open_each(tiny::stores(options).folders, torch::empty({0})), "m", "t", "model",
+            model.architecture->d_key(), kOnlineTypes)));
+    tiny::ngrams(plan).index =
         std::make_shared<const ngrams::Index>(std::vector<std::string>{folder / "ngrams"});
   }
 
@@ -58,14 +58,14 @@ struct AllSources {
     beside->loaded.model = std::make_shared<nn::Model>(
         tiny::model_of(arch, positions_of(arch), kOnlineTypes, torch::kFloat64));
     if (arch == "lstm") beside->windows.window = beside->windows.stride = 24;
-    plan.with = {{{arch, plan.online ? infer::kFirstShare : 0.1}}, {beside}};
-    plan.with.shares[0].temperature = 1.3;
+    tiny::ensemble(plan) = {{{arch, plan.online ? infer::kFirstShare : 0.1}}, {beside}};
+    tiny::ensemble(plan).shares[0].temperature = 1.3;
     DOCTEST_REQUIRE(plan.kinds().size() == infer::source_kinds().size());
   }
 
   // Fits a gate of some weights to each source that may have one.
   void set_gates() {
-    plan.with.shares.at(0).gated = true;
+    tiny::ensemble(plan).shares.at(0).gated = true;
     double weight = 0.1;
     for (const auto* const kind : infer::gate_kinds()) {
       plan.gates.sources.push_back(kind->name());
@@ -78,7 +78,8 @@ struct AllSources {
         row.weights.push_back(weight *= -0.9);
       plan.gates.gate.rows.push_back(row);
     }
-    plan.gates.gate.search = infer::GateRow{"search", {plan.stores.lambda}, 0.1, {0.1, -0.1, 0}};
+    plan.gates.gate.search =
+        infer::GateRow{"search", {tiny::stores(plan).lambda}, 0.1, {0.1, -0.1, 0}};
   }
 };
 
@@ -99,8 +100,8 @@ double loss_with(AllSources& of, const std::string& memory) {
 
 // Gives each part of the joint softmax its own parameters.
 void set_apart(infer::MemoryPlan& plan) {
-  plan.local = {"local", 0.7, 0.6}, plan.far = {"long", 1.8, -0.4};
-  plan.stores.joint = {"datastore", 2.7, 0.3};
+  tiny::context(plan).local = {"local", 0.7, 0.6}, tiny::context(plan).far = {"long", 1.8, -0.4};
+  tiny::stores(plan).joint = {"datastore", 2.7, 0.3};
 }
 
 std::vector<infer::Scored> all_scored(AllSources& of, const shard::Dataset& data) {
@@ -203,7 +204,7 @@ DOCTEST_TEST_CASE("weights that are learned are those of a plain loop over the t
 DOCTEST_TEST_CASE("a text is never less probable than by the head alone by more than log 2 nats") {
   for (const std::string combine : {"joint", "interpolate", "both"}) {
     AllSources of(combine);
-    of.plan.stores.temperature = 0.01, of.plan.cache_theta = 50;  // the worst values
+    tiny::stores(of.plan).temperature = 0.01, tiny::cache(of.plan).theta = 50;  // the worst values
     double alone = 0, mixed = 0;
     for (const auto& scored : all_scored(of, of.text)) {
       alone += scored.parts.head.sum().item<double>();
@@ -216,8 +217,9 @@ DOCTEST_TEST_CASE("a text is never less probable than by the head alone by more 
 DOCTEST_TEST_CASE("nor than by the model with the memory that it was trained with") {
   for (const std::string trained : {"local", "local,long"}) {
     AllSources of("both");
-    of.plan.local.trained = true, of.plan.far.trained = trained != "local";
-    of.plan.stores.joint.bias = 9, of.plan.cache_theta = 50;  // the worst values
+    tiny::context(of.plan).local.trained = true,
+    tiny::context(of.plan).far.trained = trained != "local";
+    tiny::stores(of.plan).joint.bias = 9, tiny::cache(of.plan).theta = 50;  // the worst values
     double mixed = 0;
     for (const auto& scored : all_scored(of, of.text))
       mixed -= scored.log_prob.sum().item<double>();
@@ -229,10 +231,11 @@ DOCTEST_TEST_CASE("local and long apart are the positions that they are together
   for (const char* arch : {"transformer", "lstm"}) {
     AllSources of("joint", arch, false);
     const auto together = all_scored(of, of.text);
-    of.plan.local.temperature = of.plan.far.temperature = of.plan.rule.temperature;
+    tiny::context(of.plan).local.temperature = tiny::context(of.plan).far.temperature =
+        of.plan.joint_temperature;
     const auto apart = all_scored(of, of.text);
     for (const double bias : {0.0, 0.9, -HUGE_VAL}) {
-      of.plan.local.bias = bias;
+      tiny::context(of.plan).local.bias = bias;
       const auto weighted = all_scored(of, of.text);
       for (std::size_t w = 0; w < together.size(); ++w) {
         const bool same = torch::allclose(weighted[w].log_prob, together[w].log_prob, 1e-9, 1e-9);
@@ -443,23 +446,24 @@ DOCTEST_TEST_CASE("weights are learned where no share is given or tuned") {
   AllSources of;
   const auto online = [&](const std::function<void(infer::MemoryOptions&)>& change) {
     infer::MemoryOptions options;
-    options.memory = "local";
-    options.cache = 9;
+    tiny::context(options).memory = "local";
+    tiny::cache(options).positions = 9;
     change(options);
     return infer::plan_memory(options, of.windows, of.model).online;
   };
   DOCTEST_CHECK(online([](auto&) {}));
-  DOCTEST_CHECK(!online([](auto& o) { o.cache_lambda = 0.2; }));
+  DOCTEST_CHECK(!online([](auto& o) { tiny::cache(o).lambda = 0.2; }));
   DOCTEST_CHECK(!online([](auto& o) { o.weights = "constant"; }));
   DOCTEST_CHECK(!online([](auto& o) { o.tuned_on = "abc"; }));
-  DOCTEST_CHECK(online([](auto& o) { o.cache_lambda = 0.2, o.weights = "online"; }));
-  DOCTEST_CHECK(!online([](auto& o) { o.memory = "none", o.cache = 0; }));
+  DOCTEST_CHECK(online([](auto& o) { tiny::cache(o).lambda = 0.2, o.weights = "online"; }));
+  DOCTEST_CHECK(
+      !online([](auto& o) { tiny::context(o).memory = "none", tiny::cache(o).positions = 0; }));
   // More memory than the model was trained with.
   model::TrainingFacts facts;
   facts.memory = "local";
   for (const std::string memory : {"", "local", "local,long", "long"}) {
     infer::MemoryOptions options;
-    options.memory = memory;
+    tiny::context(options).memory = memory;
     DOCTEST_CHECK(infer::plan_memory(options, of.windows, of.model, facts).online ==
                   memory.ends_with("long"));
   }

@@ -151,7 +151,7 @@ DOCTEST_TEST_CASE("an Answerer scores on packed weights as decoding token by tok
     options.tokenizer = "bytes";
     options.compute.device = "cpu";
     options.compute.precision = "int8";
-    options.memory.memory = "none";
+    tiny::context(options.memory).memory = "none";
     const auto packed = infer::load_to_decode(
         folder.path, torch::kCPU, infer::Precision::int8, {}, torch::kFloat32);
     infer::Answerer answerer(options, packed), own(options);

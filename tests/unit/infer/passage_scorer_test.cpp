@@ -191,8 +191,9 @@ std::vector<Memories> memories(std::int64_t reach) {
       {"interpolated", tiny::memory_of("local,long", reach)}, {"cache", tiny::memory_of("none")},
       {"all", tiny::memory_of("local,long", reach)}};
   for (auto& each : all) each.options.weights = "constant";
-  all[4].options.combine = "interpolate";
-  for (const std::size_t with_cache : {5, 6}) all[with_cache].options.cache = reach + 3;
+  tiny::context(all[4].options).combine = "interpolate";
+  for (const std::size_t with_cache : {5, 6})
+    tiny::cache(all[with_cache].options).positions = reach + 3;
   return all;
 }
 
@@ -223,7 +224,8 @@ std::vector<double> plain_continuation(nn::Model& model, const Tokens& context,
   const auto at = [](const auto& list, std::int64_t i) {
     return list[static_cast<std::size_t>(i)];
   };
-  const double scale = 1 / (std::sqrt(static_cast<double>(g[0].size(0))) * memory.rule.temperature);
+  const double scale =
+      1 / (std::sqrt(static_cast<double>(g[0].size(0))) * memory.joint_temperature);
   std::vector<double> log_probs;
   for (std::int64_t i = std::ssize(context) - 1; i < n; ++i) {
     torch::Tensor log_z;
@@ -232,20 +234,22 @@ std::vector<double> plain_continuation(nn::Model& model, const Tokens& context,
     double sum = 0, hit = 0, cache = 0, cache_hit = 0;
     for (std::int64_t j = 0; j < i; ++j) {
       const bool match = at(all, j + 1) == at(all, i + 1);
-      if ((memory.rule.local && j >= start) || (memory.rule.far && i - j <= memory.rule.reach)) {
+      if ((tiny::context(memory).rule.local && j >= start) ||
+          (tiny::context(memory).rule.far && i - j <= tiny::context(memory).rule.reach)) {
         const double mass = std::exp(at(g, i).dot(at(g, j)).item<double>() * scale);
         sum += mass, hit += match ? mass : 0;
       }
-      if (memory.cache > 0 && i - j <= memory.cache) {
-        const double mass = std::exp(memory.cache_theta * at(f, i).dot(at(f, j)).item<double>());
+      if (tiny::cache(memory).positions > 0 && i - j <= tiny::cache(memory).positions) {
+        const double mass =
+            std::exp(tiny::cache(memory).theta * at(f, i).dot(at(f, j)).item<double>());
         cache += mass, cache_hit += match ? mass : 0;
       }
     }
-    const bool alone = memory.interpolated();
+    const bool alone = tiny::context(memory).interpolated();
     const double joint =
         (std::exp(head + z) + (alone ? 0 : hit)) / (std::exp(z) + (alone ? 0 : sum));
-    const double l_m = alone && sum > 0 ? memory.memory_lambda : 0;
-    const double l_c = cache > 0 ? memory.cache_lambda : 0;
+    const double l_m = alone && sum > 0 ? tiny::context(memory).lambda : 0;
+    const double l_c = cache > 0 ? tiny::cache(memory).lambda : 0;
     double p = (1 - l_m - l_c) * joint;
     if (l_m > 0) p += l_m * hit / sum;
     if (l_c > 0) p += l_c * cache_hit / cache;
@@ -363,15 +367,15 @@ DOCTEST_TEST_CASE("datastores are searched for what is scored, together with all
   for (const std::string combine : {"joint", "interpolate", "both"}) {
     DOCTEST_CAPTURE(combine);
     auto options = tiny::memory_of("local,long", 11);
-    options.cache = 7;
-    options.combine = combine;
-    options.stores.folders = {folder / "store"};
-    options.stores.k = 40;
+    tiny::cache(options).positions = 7;
+    tiny::context(options).combine = combine;
+    tiny::stores(options).folders = {folder / "store"};
+    tiny::stores(options).k = 40;
     options.joint_temperature = 0.15;  // so that memories weigh as much as the head
     const auto opened = std::make_shared<const infer::Stores>(
-        infer::open_each(options.stores.folders, torch::empty({0})), "m", "t", "test",
+        infer::open_each(tiny::stores(options).folders, torch::empty({0})), "m", "t", "test",
         model.architecture->d_key(), 23);
-    const auto plan = infer::plan_memory(options, windows, model, {}, opened);
+    const auto plan = infer::plan_memory(options, windows, model, {}, tiny::opened(opened));
     Scoring score(model, windows, plan);
     const Tokens context = tokens_of(20), choice = {3, 1, 4};
     const auto scores = score({passage_of(context, {{5, 5}, choice})});
@@ -385,10 +389,10 @@ DOCTEST_TEST_CASE("datastores are searched for what is scored, together with all
 // Orders shares by source as MemoryPlan::names() does.
 std::vector<double> in_order(const PlainShares& of, const infer::MemoryPlan& plan) {
   std::vector<double> shares{of.vocabulary};
-  if (plan.rule.local) shares.push_back(of.local);
-  if (plan.rule.far) shares.push_back(of.far);
-  if (plan.cache > 0) shares.push_back(of.cache);
-  if (plan.stores.any()) shares.push_back(of.stores);
+  if (tiny::context(plan).rule.local) shares.push_back(of.local);
+  if (tiny::context(plan).rule.far) shares.push_back(of.far);
+  if (tiny::cache(plan).positions > 0) shares.push_back(of.cache);
+  if (tiny::stores(plan).any()) shares.push_back(of.stores);
   return shares;
 }
 
@@ -404,9 +408,9 @@ DOCTEST_TEST_CASE("shares of the sources are those of the plain loops, ranks tho
     for (const std::string combine : {"joint", "interpolate", "both"}) {
       auto with_store = all_memories[6];
       with_store.name = "store, " + combine;
-      with_store.options.stores.folders = {name};
-      with_store.options.stores.k = 40;
-      with_store.options.stores.combine = combine;
+      tiny::stores(with_store.options).folders = {name};
+      tiny::stores(with_store.options).k = 40;
+      tiny::stores(with_store.options).combine = combine;
       with_store.options.joint_temperature = 0.15;
       all_memories.push_back(with_store);
     }
@@ -416,12 +420,13 @@ DOCTEST_TEST_CASE("shares of the sources are those of the plain loops, ranks tho
         DOCTEST_CAPTURE(stride);
         const auto windows = tiny::windows_of(16, stride);
         const auto opened =
-            memory.options.stores.folders.empty()
+            tiny::stores(memory.options).folders.empty()
                 ? nullptr
                 : std::make_shared<const infer::Stores>(
-                      infer::open_each(memory.options.stores.folders, torch::empty({0})), "m", "t",
-                      "test", width, 23);
-        const auto plan = infer::plan_memory(memory.options, windows, model, {}, opened);
+                      infer::open_each(tiny::stores(memory.options).folders, torch::empty({0})),
+                      "m", "t", "test", width, 23);
+        const auto plan =
+            infer::plan_memory(memory.options, windows, model, {}, tiny::opened(opened));
         Scoring score(model, windows, plan, false, {nullptr, true, 4});
         const auto text = tiny::text_of({50}, 23).tokens();
         const auto scores = score({{{text[0]}, {{text.begin() + 1, text.end()}}, true}})[0][0];
@@ -435,7 +440,7 @@ DOCTEST_TEST_CASE("shares of the sources are those of the plain loops, ranks tho
           DOCTEST_REQUIRE(details.shares.size() == names.size());
           for (std::size_t j = 0; j < shares.size(); ++j)
             DOCTEST_CHECK(std::abs(details.shares[j] - shares[j]) <
-                          (dtype == torch::kFloat64 && !plan.stores.any() ? 1e-10 : 2e-5));
+                          (dtype == torch::kFloat64 && !tiny::stores(plan).any() ? 1e-10 : 2e-5));
           DOCTEST_CHECK((details.rank == 0) == scores.best[i]);
           DOCTEST_REQUIRE(details.likely.size() == 4);
           if (details.rank < 4) {

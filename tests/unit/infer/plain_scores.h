@@ -31,10 +31,10 @@ inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std:
   const auto n = static_cast<std::int64_t>(tokens.size()) - 1;  // inputs
   const std::int64_t W = windows.window, S = windows.stride;
   const double width = static_cast<double>(model.architecture->d_key());
-  const bool local = memory.rule.local, far = memory.rule.far;
+  const bool local = tiny::context(memory).rule.local, far = tiny::context(memory).rule.far;
   // exp of a score in the joint softmax.
   const auto joint_mass = [&](double score, const infer::JointPart& part) {
-    const double temperature = part.temperature > 0 ? part.temperature : memory.rule.temperature;
+    const double temperature = part.temperature > 0 ? part.temperature : memory.joint_temperature;
     return std::exp(score / (std::sqrt(width) * temperature) + part.bias);
   };
   std::vector<double> log_probs;
@@ -71,21 +71,21 @@ inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std:
              joined_hit = 0;
       for (std::int64_t j = 0; j < i; ++j) {
         const auto [f_j, g_j] = key(j);
-        if ((local && j >= start) || (far && i - j <= memory.rule.reach)) {
-          const double mass = joint_mass(
-              g.dot(g_j).item<double>(), local && j >= start ? memory.local : memory.far);
+        if ((local && j >= start) || (far && i - j <= tiny::context(memory).rule.reach)) {
+          const double mass = joint_mass(g.dot(g_j).item<double>(),
+              local && j >= start ? tiny::context(memory).local : tiny::context(memory).far);
           all += mass;
           if (label(j) == label(i)) hit += mass;
           if (label(j) == label(i) && local && j >= start) local_hit += mass;
         }
-        if (memory.cache > 0 && i - j <= memory.cache) {
-          const double mass = std::exp(memory.cache_theta * f.dot(f_j).item<double>());
+        if (tiny::cache(memory).positions > 0 && i - j <= tiny::cache(memory).positions) {
+          const double mass = std::exp(tiny::cache(memory).theta * f.dot(f_j).item<double>());
           cache_all += mass;
           if (label(j) == label(i)) cache_hit += mass;
         }
       }
       double stores_all = 0, stores_hit = 0;
-      if (memory.stores.any()) {
+      if (tiny::stores(memory).any()) {
         std::vector<std::pair<double, std::int64_t>> hits;
         for (const Stored& entry : stored) {
           const torch::Tensor key = entry.key.to(torch::kFloat64);
@@ -95,22 +95,22 @@ inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std:
         }
         std::stable_sort(hits.begin(), hits.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
-        hits.resize(std::min(hits.size(), static_cast<std::size_t>(memory.stores.k)));
+        hits.resize(std::min(hits.size(), static_cast<std::size_t>(tiny::stores(memory).k)));
         for (const auto& [less, stored_label] : hits) {
           const bool match = stored_label == label(i);
-          const double mass = std::exp(-less / memory.stores.temperature);
+          const double mass = std::exp(-less / tiny::stores(memory).temperature);
           stores_all += mass;
           if (match) stores_hit += mass;
-          if (!memory.stores.joined()) continue;
-          const double joined = joint_mass(-less, memory.stores.joint);
+          if (!tiny::stores(memory).joined()) continue;
+          const double joined = joint_mass(-less, tiny::stores(memory).joint);
           joined_all += joined;
           if (match) joined_hit += joined;
         }
       }
-      double l_m = memory.interpolated() ? memory.memory_lambda : 0;
-      double l_c = memory.cache > 0 ? memory.cache_lambda : 0;
-      double l_s = memory.stores.interpolated() ? memory.stores.lambda : 0;
-      if (!memory.interpolated()) joined_all += all, joined_hit += hit;
+      double l_m = tiny::context(memory).interpolated() ? tiny::context(memory).lambda : 0;
+      double l_c = tiny::cache(memory).positions > 0 ? tiny::cache(memory).lambda : 0;
+      double l_s = tiny::stores(memory).interpolated() ? tiny::stores(memory).lambda : 0;
+      if (!tiny::context(memory).interpolated()) joined_all += all, joined_hit += hit;
       const double joint = (std::exp(head + z) + joined_hit) / (std::exp(z) + joined_all);
       if (all == 0) l_m = 0;
       if (cache_all == 0) l_c = 0;
@@ -122,8 +122,9 @@ inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std:
       log_probs.push_back(std::log(p));
       if (shares == nullptr) continue;
       const double rest = 1 - l_m - l_c - l_s, joint_all = std::exp(z) + joined_all;
-      const double context = memory.interpolated() ? (all > 0 ? l_m / all : 0) : rest / joint_all;
-      const double apart = memory.interpolated() ? joined_hit : joined_hit - hit;
+      const double context =
+          tiny::context(memory).interpolated() ? (all > 0 ? l_m / all : 0) : rest / joint_all;
+      const double apart = tiny::context(memory).interpolated() ? joined_hit : joined_hit - hit;
       PlainShares& own = shares->emplace_back();
       own.vocabulary = rest * std::exp(head + z) / joint_all / p;
       own.local = context * local_hit / p;

@@ -115,7 +115,7 @@ DOCTEST_TEST_CASE("memories see under a protocol what they see in the same windo
   nn::Model model = tiny::model_of("transformer");
   const tiny::Shard shard(tiny::text_of({75}));
   auto memory = tiny::memory_of("local,long", 20);
-  memory.cache = 9;
+  tiny::cache(memory).positions = 9;
   const auto scores = [&](const infer::WindowPlan& windows) {
     return tiny::log_probs(model, shard.data(), windows, memory);
   };
@@ -142,9 +142,9 @@ DOCTEST_TEST_CASE("what is tuned under a protocol has the loss that scoring give
   const tiny::Shard shard(tiny::text_of({75, 40}));
   const auto windows = plan_of("hf", 9, 2);  // windows that score two tokens and count for one
   auto memory = tiny::memory_of("local");
-  memory.combine = "interpolate", memory.cache = 30;
+  tiny::context(memory).combine = "interpolate", tiny::cache(memory).positions = 30;
   for (const bool gated : {false, true}) {
-    if (gated) *memory.cache_lambda.target() = infer::MemoryWeight::kGate;
+    if (gated) *tiny::cache(memory).lambda.target() = infer::MemoryWeight::kGate;
     const auto plan = infer::plan_memory(memory, windows, model);
     for (const bool listed : {false, true}) {
       infer::TuneOptions grid;

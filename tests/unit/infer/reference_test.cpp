@@ -48,9 +48,9 @@ void agree_with_plain(torch::Dtype dtype, double tolerance) {
       DOCTEST_CAPTURE(c.cache);
       DOCTEST_CAPTURE(c.combine);
       infer::MemoryOptions memory = tiny::memory_of(c.memory, c.reach);
-      memory.cache = c.cache, memory.combine = c.combine;
-      memory.joint_temperature = c.temperature, memory.cache_theta = 0.07;
-      memory.cache_lambda = 0.21, memory.memory_lambda = 0.13;
+      tiny::cache(memory).positions = c.cache, tiny::context(memory).combine = c.combine;
+      memory.joint_temperature = c.temperature, tiny::cache(memory).theta = 0.07;
+      tiny::cache(memory).lambda = 0.21, tiny::context(memory).lambda = 0.13;
       const auto windows = tiny::windows_of(window, stride);
       const Tensor found = tiny::log_probs(model, shard.data(), windows, memory);
       const Tensor expected =
@@ -78,7 +78,7 @@ DOCTEST_TEST_CASE("windows in one forward or one by one: the same scores") {
     auto windows = tiny::windows_of(16, 6);
     windows.by_document = std::string(restart) == "document";
     auto memory = tiny::memory_of("local,long", 50);
-    memory.cache = 30;
+    tiny::cache(memory).positions = 30;
     windows.batch_tokens = 1;
     const Tensor alone = tiny::log_probs(model, shard.data(), windows, memory);
     windows.batch_tokens = 4096;
@@ -100,7 +100,7 @@ DOCTEST_TEST_CASE("carried token by token, in blocks and as one window: the same
       DOCTEST_CAPTURE(positions);
       DOCTEST_CAPTURE(names);
       auto memory = tiny::memory_of(names);
-      memory.cache = 33;
+      tiny::cache(memory).positions = 33;
       const Tensor whole = tiny::log_probs(model, shard.data(), tiny::windows_of(90, 90), memory);
       for (const std::int64_t stride : {1, 7}) {
         // Nothing is forgotten: the window holds the text.
@@ -133,7 +133,7 @@ DOCTEST_TEST_CASE("with restart at documents each is scored as if it were alone"
     auto windows = tiny::windows_of(12, 5, carried);
     windows.by_document = true;
     auto options = tiny::memory_of("local,long", 20);
-    options.cache = 9;
+    tiny::cache(options).positions = 9;
     const auto memory = infer::plan_memory(options, windows, used);
     const tiny::Shard whole(text);
     std::vector<Tensor> alone;

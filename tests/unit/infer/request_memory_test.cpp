@@ -2,11 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include "unit/infer/memories.h"
+
 namespace {
 
 std::string refused(const std::string& asked) {
   infer::MemoryOptions started;
-  started.stores.folders = {"store"};
+  tiny::stores(started).folders = {"store"};
   try {
     infer::request_memory(started, asked);
   } catch (const core::Error& error) { return error.what(); }
@@ -17,40 +19,42 @@ std::string refused(const std::string& asked) {
 
 DOCTEST_TEST_CASE("a request changes figures of memories, and leaves out what has files") {
   infer::MemoryOptions started;
-  started.stores.folders = {"store"};
-  started.cache = 5;
+  tiny::stores(started).folders = {"store"};
+  tiny::cache(started).positions = 5;
   const auto same = infer::request_memory(started, "{}");
-  DOCTEST_CHECK(same.stores.folders == started.stores.folders);
-  DOCTEST_CHECK(same.cache == 5);
+  DOCTEST_CHECK(tiny::stores(same).folders == tiny::stores(started).folders);
+  DOCTEST_CHECK(tiny::cache(same).positions == 5);
   const auto other = infer::request_memory(
       started, R"({"cache": 100, "cache-lambda": 0.2, "k": 8, "rescore": true, "memory": "none",
                    "datastore": [], "memory_weights": "constant"})");
-  DOCTEST_CHECK(other.cache == 100);
-  DOCTEST_CHECK(other.stores.k == 8);
-  DOCTEST_CHECK(other.stores.rescore);
-  DOCTEST_CHECK(other.memory == "none");
-  DOCTEST_CHECK(other.stores.folders.empty());
+  DOCTEST_CHECK(tiny::cache(other).positions == 100);
+  DOCTEST_CHECK(tiny::stores(other).k == 8);
+  DOCTEST_CHECK(tiny::stores(other).rescore);
+  DOCTEST_CHECK(tiny::context(other).memory == "none");
+  DOCTEST_CHECK(tiny::stores(other).folders.empty());
   DOCTEST_CHECK(other.weights == "constant");
-  DOCTEST_CHECK(started.cache == 5);
+  DOCTEST_CHECK(tiny::cache(started).positions == 5);
 }
 
 DOCTEST_TEST_CASE("a request that leaves a source out leaves out what only the source supports") {
   infer::MemoryOptions started;
-  started.stores.folders = {"store"};
-  started.stores.k = 7;
-  started.combine = "both";
+  tiny::stores(started).folders = {"store"};
+  tiny::stores(started).k = 7;
+  tiny::context(started).combine = "both";
   started.flags = {"datastore", "k", "combine"};
   const auto without = infer::request_memory(started, R"({"datastore": []})");
-  DOCTEST_CHECK(without.combine == "joint");
-  DOCTEST_CHECK(without.stores.k == infer::MemoryOptions().stores.k);
+  DOCTEST_CHECK(tiny::context(without).combine == "joint");
+  DOCTEST_CHECK(tiny::stores(without).k == infer::StoreOptions().k);
   DOCTEST_CHECK(without.flags == std::set<std::string>{"datastore"});
-  started.combine = "interpolate";
-  DOCTEST_CHECK(infer::request_memory(started, R"({"datastore": []})").combine == "interpolate");
+  tiny::context(started).combine = "interpolate";
+  DOCTEST_CHECK(tiny::context(infer::request_memory(started, R"({"datastore": []})")).combine ==
+                "interpolate");
   const auto asked = infer::request_memory(started, R"({"combine": "both", "datastore": []})");
-  DOCTEST_CHECK(asked.combine == "both");  // plan_memory() refuses it
-  started.ngrams.lambda = {0.3};
-  DOCTEST_CHECK(!infer::request_memory(started, R"({"datastore": []})").ngrams.lambda.open());
-  DOCTEST_CHECK(infer::request_memory(started, R"({"ngrams": []})").ngrams.lambda.open());
+  DOCTEST_CHECK(tiny::context(asked).combine == "both");  // plan_memory() refuses it
+  tiny::ngrams(started).lambda = {0.3};
+  DOCTEST_CHECK(
+      !tiny::ngrams(infer::request_memory(started, R"({"datastore": []})")).lambda.open());
+  DOCTEST_CHECK(tiny::ngrams(infer::request_memory(started, R"({"ngrams": []})")).lambda.open());
 }
 
 DOCTEST_TEST_CASE("no request names a file, and what is wrong is named") {

@@ -59,14 +59,16 @@ std::vector<double> plain_nats(nn::Model& model, const std::vector<std::uint32_t
     for (std::int64_t t = c; t < end; ++t) {
       double all = 0, hit = 0;
       const auto f = [&](std::int64_t i) { return i >= begin ? first[i - begin] : kept.at(i); };
-      for (std::int64_t i = std::max<std::int64_t>(0, t - 1 - memory.cache); i < t - 1; ++i) {
-        const double mass = std::exp(memory.cache_theta * f(i).dot(f(t - 1)).item<double>());
+      for (std::int64_t i = std::max<std::int64_t>(0, t - 1 - tiny::cache(memory).positions);
+           i < t - 1; ++i) {
+        const double mass = std::exp(tiny::cache(memory).theta * f(i).dot(f(t - 1)).item<double>());
         all += mass;
         if (tokens[static_cast<std::size_t>(i + 1)] == tokens[static_cast<std::size_t>(t)])
           hit += mass;
       }
       double own = p[static_cast<std::size_t>(t - c)];
-      if (all > 0) own = (1 - memory.cache_lambda) * own + memory.cache_lambda * hit / all;
+      if (all > 0)
+        own = (1 - tiny::cache(memory).lambda) * own + tiny::cache(memory).lambda * hit / all;
       log_probs.push_back(std::log(own));
     }
     for (std::int64_t t = c; t < end; ++t) kept[t - 1] = first[t - 1 - begin].clone();
@@ -82,9 +84,9 @@ double difference(const Tensor& found, const std::vector<double>& expected) {
 infer::MemoryPlan cache_of(std::int64_t positions, nn::Model& model) {
   infer::MemoryOptions options;
   options.weights = "constant";
-  options.memory = "none";
-  options.cache = positions;
-  options.cache_lambda = 0.3;
+  tiny::context(options).memory = "none";
+  tiny::cache(options).positions = positions;
+  tiny::cache(options).lambda = 0.3;
   return infer::plan_memory(options, tiny::windows_of(40, 40), model);
 }
 

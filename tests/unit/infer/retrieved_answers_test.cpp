@@ -26,8 +26,8 @@ infer::WindowPlan answer_windows(const retrieved::Index& index, std::int64_t win
 
 infer::MemoryPlan memory_of(const std::string& names, std::int64_t cache, nn::Model& model) {
   infer::MemoryOptions options = tiny::memory_of(names);
-  options.cache = cache, options.cache_lambda = 0.3;
-  if (names.find("long") != names.npos) options.long_reach = "70";
+  tiny::cache(options).positions = cache, tiny::cache(options).lambda = 0.3;
+  if (names.find("long") != names.npos) tiny::context(options).long_reach = "70";
   return infer::plan_memory(options, tiny::windows_of(40, 40), model);
 }
 

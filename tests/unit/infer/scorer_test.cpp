@@ -206,8 +206,8 @@ DOCTEST_TEST_CASE("each point of the tuned grid is what a run of its own gives")
   nn::Model model = tiny::model_of("transformer", "learned", 23, torch::kFloat64);
   for (const char* combine : {"joint", "interpolate"}) {
     auto asked = tiny::memory_of("local,long", 60);
-    asked.cache = 40;
-    asked.combine = combine;
+    tiny::cache(asked).positions = 40;
+    tiny::context(asked).combine = combine;
     infer::TuneOptions options;
     options.points["temperature"] = {0.7, 1.4};
     options.points["theta"] = {0.03, 0.3};
@@ -216,7 +216,8 @@ DOCTEST_TEST_CASE("each point of the tuned grid is what a run of its own gives")
     const auto memory = infer::plan_memory(asked, windows, model);
     const auto tuned = infer::tune(model, shard.data(), windows, memory, options, torch::kCPU);
     // Weights of 0.6 and 0.6 sum to more than 1.
-    DOCTEST_CHECK(tuned.points.size() == (memory.interpolated() ? 2u * 2 * 8 : 2u * 2 * 3));
+    DOCTEST_CHECK(
+        tuned.points.size() == (tiny::context(memory).interpolated() ? 2u * 2 * 8 : 2u * 2 * 3));
     double best = 1e9;
     for (const auto& point : tuned.points) {
       const auto at = tuned.at(point, memory);
@@ -230,10 +231,10 @@ DOCTEST_TEST_CASE("each point of the tuned grid is what a run of its own gives")
     DOCTEST_CHECK(tuned.memory.tuned_on == infer::short_fingerprint(shard.data().fingerprint()));
     // One of two tried values is at the edge if it has an effect. One value has no edge.
     std::vector<std::string> edges;
-    if (!memory.interpolated() || tuned.memory.memory_lambda > 0)
-      edges.push_back(fmt::format("--tune-temperatures {}", tuned.memory.rule.temperature));
-    if (tuned.memory.cache_lambda > 0)
-      edges.push_back(fmt::format("--tune-thetas {}", tuned.memory.cache_theta));
+    if (!tiny::context(memory).interpolated() || tiny::context(tuned.memory).lambda > 0)
+      edges.push_back(fmt::format("--tune-temperatures {}", tuned.memory.joint_temperature));
+    if (tiny::cache(tuned.memory).lambda > 0)
+      edges.push_back(fmt::format("--tune-thetas {}", tiny::cache(tuned.memory).theta));
     DOCTEST_REQUIRE(!edges.empty());
     DOCTEST_REQUIRE(tuned.edges.size() >= edges.size());
     DOCTEST_CHECK(std::equal(edges.begin(), edges.end(), tuned.edges.begin()));
@@ -256,10 +257,10 @@ DOCTEST_TEST_CASE("where the best of a tuned grid is at its edge, what lies beyo
   nn::Model model = tiny::model_of("transformer", "learned", 23, torch::kFloat64);
   const auto windows = tiny::windows_of(16, 8);
   auto asked = tiny::memory_of("local,long", 60);
-  asked.combine = "interpolate";
+  tiny::context(asked).combine = "interpolate";
   auto memory = infer::plan_memory(asked, windows, model);
   const auto tuned_from = [&](double temperature, infer::TuneOptions options = {}) {
-    memory.rule.temperature = temperature;
+    memory.joint_temperature = temperature;
     return infer::tune(model, shard.data(), windows, memory, options, torch::kCPU);
   };
   infer::TuneOptions fine;
@@ -268,16 +269,16 @@ DOCTEST_TEST_CASE("where the best of a tuned grid is at its edge, what lies beyo
   DOCTEST_REQUIRE(wanted.edges.empty());
   // Beyond either end of the points, near and far.
   for (const double off : {0.03, 0.15, 6.0, 20.0}) {
-    const auto tuned = tuned_from(wanted.memory.rule.temperature * off);
+    const auto tuned = tuned_from(wanted.memory.joint_temperature * off);
     DOCTEST_CHECK(tuned.edges.empty());
-    const double ratio = tuned.memory.rule.temperature / wanted.memory.rule.temperature;
+    const double ratio = tuned.memory.joint_temperature / wanted.memory.joint_temperature;
     DOCTEST_CHECK(std::max(ratio, 1 / ratio) < 1.3);
     DOCTEST_CHECK(tuned.best.loss < wanted.best.loss + 1e-3);
   }
   // The optimum is too far away, or the points were given: the edge is reported.
-  DOCTEST_CHECK(tuned_from(wanted.memory.rule.temperature * 1e-4).edges.size() == 1);
+  DOCTEST_CHECK(tuned_from(wanted.memory.joint_temperature * 1e-4).edges.size() == 1);
   infer::TuneOptions given;
-  const double best = wanted.memory.rule.temperature;
+  const double best = wanted.memory.joint_temperature;
   given.points["temperature"] = {best / 4, best / 2};
   const auto held = tuned_from(1, given);
   DOCTEST_CHECK(held.points.size() == 2);
@@ -290,7 +291,7 @@ DOCTEST_TEST_CASE("where the best of a tuned grid is at its edge, what lies beyo
   all_new.documents = {once};
   const tiny::Shard unseen(all_new);
   const auto idle = infer::tune(model, unseen.data(), windows, memory, {}, torch::kCPU);
-  DOCTEST_CHECK(idle.memory.memory_lambda == 0);
+  DOCTEST_CHECK(tiny::context(idle.memory).lambda == 0);
   DOCTEST_CHECK(idle.tried == infer::kTemperatureSteps.size());
   DOCTEST_CHECK(idle.edges.empty());
 }
@@ -343,7 +344,7 @@ DOCTEST_TEST_CASE("the signature names what changes the figure, and no more") {
           "memory:local+long|", "long:500|", "temperature:1.25|", "precision:float32|", "version:"})
     DOCTEST_CHECK(text.find(part) != text.npos);
   DOCTEST_CHECK(text.find("cache") == text.npos);
-  memory.cache = 10;
+  tiny::cache(memory).positions = 10;
   DOCTEST_CHECK(infer::signature(a, b, windows, memory, "float32").find("cache:10|") != text.npos);
 }
 
@@ -356,21 +357,21 @@ DOCTEST_TEST_CASE("options that are left open come from the model") {
   DOCTEST_CHECK(windows.stride == 24);
   DOCTEST_CHECK(!windows.carried);
   const auto planned = infer::plan_memory({}, windows, model, facts);
-  DOCTEST_CHECK(planned.rule.name() == "local,long");
-  DOCTEST_CHECK(planned.rule.reach == 96);
-  DOCTEST_CHECK(planned.rule.temperature == 3);
+  DOCTEST_CHECK(tiny::context(planned).rule.name() == "local,long");
+  DOCTEST_CHECK(tiny::context(planned).rule.reach == 96);
+  DOCTEST_CHECK(planned.joint_temperature == 3);
   // Options that specify the whole plan use no facts of the model.
   const auto again = infer::plan_memory(infer::settled({}, planned), windows, model);
-  DOCTEST_CHECK(again.rule.name() == "local,long");
-  DOCTEST_CHECK(again.rule.temperature == 3);
+  DOCTEST_CHECK(tiny::context(again).rule.name() == "local,long");
+  DOCTEST_CHECK(again.joint_temperature == 3);
 
   infer::MemoryOptions reach;
   reach.weights = "constant";
-  reach.long_reach = "3seg";
+  tiny::context(reach).long_reach = "3seg";
   facts.memory = "local";
   const auto longer = infer::plan_memory(reach, windows, model, facts);
-  DOCTEST_CHECK(longer.rule.name() == "local,long");
-  DOCTEST_CHECK(longer.rule.reach == 72);
+  DOCTEST_CHECK(tiny::context(longer).rule.name() == "local,long");
+  DOCTEST_CHECK(tiny::context(longer).rule.reach == 72);
 
   DOCTEST_CHECK(infer::plan_windows({}, tiny::model_of("lstm")).carried);
   // A State that forgets keeps half a window by default.
@@ -387,7 +388,7 @@ DOCTEST_TEST_CASE("options that are left open come from the model") {
     memory.weights = "constant";
     memory.joint_temperature = given;
     facts.all["joint_temperature"] = 4;
-    DOCTEST_CHECK(infer::plan_memory(memory, windows, model, facts).rule.temperature ==
+    DOCTEST_CHECK(infer::plan_memory(memory, windows, model, facts).joint_temperature ==
                   (given > 0 ? given : 4));
   }
 }
@@ -410,16 +411,23 @@ DOCTEST_TEST_CASE("what contradicts itself or the model is refused") {
   DOCTEST_CHECK(refused([](auto& w, auto&) { w.carry = "on"; }) == 64);
   for (const double temperature : {1e-300, 1e-40, 9e-7}) {
     DOCTEST_CHECK(refused([&](auto&, auto& m) { m.joint_temperature = temperature; }) == 64);
-    DOCTEST_CHECK(refused([&](auto&, auto& m) { m.stores.temperature = temperature; }) == 64);
+    DOCTEST_CHECK(
+        refused([&](auto&, auto& m) { tiny::stores(m).temperature = temperature; }) == 64);
   }
   DOCTEST_CHECK(refused([](auto&, auto& m) { m.joint_temperature = 1e-6; }) == 0);
-  DOCTEST_CHECK(refused([](auto&, auto& m) { m.memory = "ext"; }) == 64);
-  DOCTEST_CHECK(refused([](auto&, auto& m) { m.memory = "far"; }) == 64);
-  DOCTEST_CHECK(refused([](auto&, auto& m) { m.memory = "local", m.long_reach = "5"; }) == 64);
+  DOCTEST_CHECK(refused([](auto&, auto& m) { tiny::context(m).memory = "ext"; }) == 64);
+  DOCTEST_CHECK(refused([](auto&, auto& m) { tiny::context(m).memory = "far"; }) == 64);
+  DOCTEST_CHECK(refused([](auto&, auto& m) {
+    tiny::context(m).memory = "local", tiny::context(m).long_reach = "5";
+  }) == 64);
   for (const char* reach : {"0", "x", "4sag", "seg", "-3", "99999999999999seg"})
-    DOCTEST_CHECK(refused([&](auto&, auto& m) { m.memory = "long", m.long_reach = reach; }) == 64);
-  DOCTEST_CHECK(refused([](auto&, auto& m) { m.cache = 5, m.cache_lambda = 1; }) == 64);
-  DOCTEST_CHECK(refused([](auto&, auto& m) { m.combine = "interpolate"; }) == 64);
+    DOCTEST_CHECK(refused([&](auto&, auto& m) {
+      tiny::context(m).memory = "long", tiny::context(m).long_reach = reach;
+    }) == 64);
+  DOCTEST_CHECK(refused([](auto&, auto& m) {
+    tiny::cache(m).positions = 5, tiny::cache(m).lambda = 1;
+  }) == 64);
+  DOCTEST_CHECK(refused([](auto&, auto& m) { tiny::context(m).combine = "interpolate"; }) == 64);
 }
 
 DOCTEST_TEST_CASE("data that cannot be scored") {

@@ -9,7 +9,7 @@
 #include "core/rng.h"
 #include "infer/score/samples.h"
 #include "infer/score/tune.h"
-#include "infer/sources/memory_options.h"
+#include "infer/sources/ngram_source.h"
 #include "infer/stores/stores.h"
 #include "store_of_keys.h"
 #include "tiny.h"
@@ -195,13 +195,13 @@ DOCTEST_TEST_CASE("tuned shares are no worse than a full list of them, and give 
   const TemporaryFolder folder;
   tiny::make_store(folder / "s", tiny::entries_of(500, model.architecture->d_key(), 23, 1), 23);
   auto asked = tiny::memory_of("local");
-  asked.combine = "interpolate", asked.cache = 40;
-  asked.stores.folders = {folder / "s"}, asked.stores.k = 60;
+  tiny::context(asked).combine = "interpolate", tiny::cache(asked).positions = 40;
+  tiny::stores(asked).folders = {folder / "s"}, tiny::stores(asked).k = 60;
   const auto windows = tiny::windows_of(16, 8);
   const auto memory = infer::plan_memory(asked, windows, model, {},
-      std::make_shared<const infer::Stores>(
-          infer::open_each(asked.stores.folders, torch::empty({0})), "m", "t", "model",
-          model.architecture->d_key(), 23));
+      tiny::opened(std::make_shared<const infer::Stores>(
+          infer::open_each(tiny::stores(asked).folders, torch::empty({0})), "m", "t", "model",
+          model.architecture->d_key(), 23)));
   infer::TuneOptions grid;
   grid.points["temperature"] = {0.7, 1.4}, grid.points["theta"] = {0.03, 0.3};
   grid.points["datastore-temperature"] = {1, 4};
@@ -222,7 +222,7 @@ DOCTEST_TEST_CASE("tuned shares are no worse than a full list of them, and give 
 
 DOCTEST_TEST_CASE("of a text that is too long every second, fourth ... token is kept") {
   infer::MemoryPlan memory;
-  memory.cache = 1;
+  tiny::cache(memory).positions = 1;
   core::Rng rng(3);
   std::vector<double> joint, cache;
   for (int i = 0; i < 1000; ++i)

@@ -28,7 +28,7 @@ DOCTEST_TEST_CASE("an option given for a source that takes part is not refused")
   nn::Model model = tiny::model_of("transformer");
   const auto windows = tiny::windows_of(8, 8);
   auto options = tiny::memory_of("local");
-  options.cache = 5;
+  tiny::cache(options).positions = 5;
   for (const auto* const kind : infer::source_kinds())
     for (const auto& name : kind->options()) {
       options.flags = {name, "memory", "cache"};
@@ -37,7 +37,7 @@ DOCTEST_TEST_CASE("an option given for a source that takes part is not refused")
       DOCTEST_CHECK_MESSAGE((error.code == 0) == present, name, error.text);
     }
   // Options that two sources use require one of them.
-  options.memory = "none";
+  tiny::context(options).memory = "none";
   options.flags = {"joint-temperature"};
   DOCTEST_CHECK(thrown([&] {
     infer::plan_memory(options, windows, model);

@@ -52,8 +52,8 @@ struct Spanned {
       entries.push_back({keys[static_cast<std::int64_t>(i)], text[i + 1]});
     tiny::make_store(
         folder / "store", entries, 256, {"l2", "exact", "text", std::string(32, '0'), ""});
-    memory.stores.folders = {folder / "store"}, memory.stores.combine = "interpolate";
-    memory.stores.lambda = kLambda, memory.stores.temperature = kTemperature;
+    tiny::stores(memory).folders = {folder / "store"}, tiny::stores(memory).combine = "interpolate";
+    tiny::stores(memory).lambda = kLambda, tiny::stores(memory).temperature = kTemperature;
     options.max_tokens = 40, options.draw.temperature = 0, options.spans.longest = 6;
   }
 
@@ -193,9 +193,9 @@ DOCTEST_TEST_CASE(
         DOCTEST_CAPTURE(memory);
         Spanned of(arch, positions);
         const std::string name = memory;
-        if (name == "local") of.memory.memory = name;
-        if (name == "cache") of.memory.cache = 9;
-        if (name == "follow") of.memory.stores.follow = 1;
+        if (name == "local") tiny::context(of.memory).memory = name;
+        if (name == "cache") tiny::cache(of.memory).positions = 9;
+        if (name == "follow") tiny::stores(of.memory).follow = 1;
         of.options.window = window, of.options.spans.share = 0;
         for (const double gamma : {1.0, 1.5}) {
           of.options.draw.temperature = gamma > 1 ? 1 : 0;
@@ -221,7 +221,7 @@ DOCTEST_TEST_CASE("spans want stores, and are no part of a beam") {
   Spanned of("transformer");
   of.options.beam = 2;
   DOCTEST_CHECK(thrown([&] { of.write(); }).names("--copy-spans"));
-  of.options.beam = 0, of.memory.stores.folders.clear();
+  of.options.beam = 0, tiny::stores(of.memory).folders.clear();
   DOCTEST_CHECK(thrown([&] { of.write(); }).code == 64);
 }
 

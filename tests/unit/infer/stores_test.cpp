@@ -36,12 +36,16 @@ struct StoreCase {
 infer::MemoryPlan plan_of(
     const StoreCase& c, const nn::Model& model, std::shared_ptr<const infer::Stores> stores) {
   infer::MemoryOptions memory = tiny::memory_of(c.memory);
-  if (std::string(c.memory).find("long") != std::string::npos) memory.long_reach = "33";
-  memory.combine = c.combine, memory.cache = c.cache, memory.joint_temperature = 1.3;
-  memory.cache_theta = 0.07, memory.cache_lambda = 0.21, memory.memory_lambda = 0.13;
-  memory.stores.combine = c.stores_combine, memory.stores.k = c.k;
-  memory.stores.lambda = 0.3, memory.stores.temperature = 2.5;
-  return infer::plan_memory(memory, tiny::windows_of(16, 5), model, {}, std::move(stores));
+  if (std::string(c.memory).find("long") != std::string::npos)
+    tiny::context(memory).long_reach = "33";
+  tiny::context(memory).combine = c.combine, tiny::cache(memory).positions = c.cache,
+  memory.joint_temperature = 1.3;
+  tiny::cache(memory).theta = 0.07, tiny::cache(memory).lambda = 0.21,
+  tiny::context(memory).lambda = 0.13;
+  tiny::stores(memory).combine = c.stores_combine, tiny::stores(memory).k = c.k;
+  tiny::stores(memory).lambda = 0.3, tiny::stores(memory).temperature = 2.5;
+  return infer::plan_memory(
+      memory, tiny::windows_of(16, 5), model, {}, tiny::opened(std::move(stores)));
 }
 
 const std::vector<StoreCase> kStoreCases = {
@@ -114,7 +118,8 @@ DOCTEST_TEST_CASE("each part of the joint softmax has its own temperature and we
              {{{"local", 0, without}, {"long", 0, without}, {"datastore", 0, without}}}}) {
       auto memory =
           plan_of({"local,long", combine, "auto", 20, 60}, model, open({folder / "s"}, model));
-      memory.local = local, memory.far = far, memory.stores.joint = stored;
+      tiny::context(memory).local = local, tiny::context(memory).far = far,
+      tiny::stores(memory).joint = stored;
       const Tensor found = tiny::log_probs(model, shard.data(), windows, memory);
       const Tensor expected = torch::tensor(
           plain_scores(model, text.tokens(), windows, memory, entries), torch::kFloat64);
@@ -130,10 +135,10 @@ DOCTEST_TEST_CASE("the parts of the joint softmax are tuned, and any of them may
       tiny::entries_of(300, model.architecture->d_key(), tiny::kTypes, 1), tiny::kTypes);
   const auto windows = tiny::windows_of(16, 8);
   auto asked = tiny::memory_of("local,long", 60);
-  asked.stores.folders = {folder / "s"}, asked.stores.k = 40;
+  tiny::stores(asked).folders = {folder / "s"}, tiny::stores(asked).k = 40;
   asked.weights = "constant";
   const auto stores = open({folder / "s"}, model);
-  const auto memory = infer::plan_memory(asked, windows, model, {}, stores);
+  const auto memory = infer::plan_memory(asked, windows, model, {}, tiny::opened(stores));
   const auto tuned = infer::tune(model, shard.data(), windows, memory, {}, torch::kCPU);
   const auto loss_of = [&](const infer::MemoryPlan& plan) {
     return infer::score(model, shard.data(), windows, plan, torch::kCPU).loss();
@@ -148,12 +153,12 @@ DOCTEST_TEST_CASE("the parts of the joint softmax are tuned, and any of them may
              [](auto& part) { part.bias -= 1; }, [](auto& part) { part.temperature *= 1.5; },
              [](auto& part) { part.temperature /= 1.5; }}) {
       auto other = tuned.memory;
-      change(local ? other.local : other.far);
+      change(local ? tiny::context(other).local : tiny::context(other).far);
       DOCTEST_CHECK(tuned.best.loss < loss_of(other) + 2e-3);
     }
   // As options, which give an equal plan; and by its points.
   const auto settled = infer::settled(asked, tuned.memory);
-  const auto again = infer::plan_memory(settled, windows, model, {}, stores);
+  const auto again = infer::plan_memory(settled, windows, model, {}, tiny::opened(stores));
   DOCTEST_CHECK(infer::signature({}, {}, windows, again, "float32") ==
                 infer::signature({}, {}, windows, tuned.memory, "float32"));
   DOCTEST_CHECK(std::abs(loss_of(again) - tuned.best.loss) < 1e-6);
@@ -177,10 +182,14 @@ DOCTEST_TEST_CASE(
     return thrown([&] { infer::plan_memory(asked, windows, model); }).code;
   };
   for (const char* bias : {"", "x", "1x", "nan", "inf", "2e6", "Without"})
-    DOCTEST_CHECK(code([&](auto& o) { o.local.bias = bias; }) == 64);
-  DOCTEST_CHECK(code([](auto& o) { o.far.temperature = 1e-7; }) == 64);
-  DOCTEST_CHECK(code([](auto& o) { o.combine = "interpolate", o.far.bias = "1"; }) == 64);
-  DOCTEST_CHECK(code([](auto& o) { o.local.bias = "-1.5", o.far.bias = "without"; }) == 0);
+    DOCTEST_CHECK(code([&](auto& o) { tiny::context(o).local.bias = bias; }) == 64);
+  DOCTEST_CHECK(code([](auto& o) { tiny::context(o).far.temperature = 1e-7; }) == 64);
+  DOCTEST_CHECK(code([](auto& o) {
+    tiny::context(o).combine = "interpolate", tiny::context(o).far.bias = "1";
+  }) == 64);
+  DOCTEST_CHECK(code([](auto& o) {
+    tiny::context(o).local.bias = "-1.5", tiny::context(o).far.bias = "without";
+  }) == 0);
 }
 
 DOCTEST_TEST_CASE("with rescore an index that looks everywhere equals the plain loop") {
@@ -191,13 +200,13 @@ DOCTEST_TEST_CASE("with rescore an index that looks everywhere equals the plain 
   const TemporaryFolder folder;
   tiny::make_store(folder / "s", entries, tiny::kTypes, {"ip", "IVF4,SQ4", "text"});
   auto memory = plan_of({"local", "both", "auto", 0, 700}, model, open({folder / "s"}, model));
-  memory.stores.nprobe = 4;
+  tiny::stores(memory).nprobe = 4;
   const auto windows = tiny::windows_of(16, 5);
   const Tensor expected =
       torch::tensor(plain_scores(model, text.tokens(), windows, memory, entries), torch::kFloat64);
   const Tensor rough = tiny::log_probs(model, shard.data(), windows, memory);
   DOCTEST_CHECK(tiny::largest_difference(rough, expected) > 1e-3);
-  memory.stores.rescore = true;
+  tiny::stores(memory).rescore = true;
   const Tensor exact = tiny::log_probs(model, shard.data(), windows, memory);
   DOCTEST_CHECK(tiny::largest_difference(exact, expected) < 1e-4);
 }
@@ -216,7 +225,7 @@ DOCTEST_TEST_CASE("a text does not see its own entries in a store") {
   const auto windows = tiny::windows_of(16, 5);
   const StoreCase c = {"local", "both", "auto", 0, 100};
   const auto with_own = plan_of(c, model, open({folder / "own", folder / "other"}, model));
-  DOCTEST_CHECK(with_own.stores.opened->hold({own}));
+  DOCTEST_CHECK(tiny::stores(with_own).opened->hold({own}));
   const Tensor expected =
       torch::tensor(plain_scores(model, text.tokens(), windows, with_own, other), torch::kFloat64);
   const Tensor found = tiny::log_probs(model, shard.data(), windows, with_own);
@@ -306,7 +315,7 @@ DOCTEST_TEST_CASE("each point of a grid with stores is what a run of its own giv
       tiny::entries_of(700, model.architecture->d_key(), tiny::kTypes, 1), tiny::kTypes,
       {"ip", "IVF8,SQ8", "text"});
   auto memory = plan_of({"local", "both", "auto", 0, 20}, model, open({folder / "s"}, model));
-  memory.stores.nprobe = 8;
+  tiny::stores(memory).nprobe = 8;
   infer::TuneOptions options;
   options.points["temperature"] = {0.7, 1.4}, options.lambdas = {0, 0.6};
   options.points["datastore-temperature"] = {1, 5}, options.whole["nprobe"] = {1, 8};
@@ -330,7 +339,7 @@ DOCTEST_TEST_CASE("retrieval counts labels among the k nearest") {
       tiny::entries_of(300, model.architecture->d_key(), tiny::kTypes, 1), tiny::kTypes);
   const auto memory = plan_of({"none", "joint", "auto", 0, 50}, model, open({folder / "s"}, model));
   const std::vector<std::int64_t> at = {1, 5, 50};
-  const auto retrieval = infer::retrieval_accuracy(at, memory.entries());
+  const auto retrieval = infer::retrieval_accuracy(at, memory.search().k);
   std::vector<std::int64_t> expected(at.size(), 0);
   infer::Callbacks watch;
   watch.scored = [&](const infer::Scored& scored) {
@@ -355,7 +364,7 @@ DOCTEST_TEST_CASE("retrieval counts labels among the k nearest") {
                   doctest::Approx(static_cast<double>(expected[a]) / 59));
   }
   DOCTEST_CHECK(expected[0] < expected[1]);
-  DOCTEST_CHECK(thrown([&] { infer::retrieval_accuracy({51}, memory.entries()); }).code == 64);
+  DOCTEST_CHECK(thrown([&] { infer::retrieval_accuracy({51}, memory.search().k); }).code == 64);
   DOCTEST_CHECK(thrown([&] { infer::retrieval_accuracy({1}, 0); }).code == 64);
 }
 
@@ -400,8 +409,9 @@ DOCTEST_TEST_CASE("words under stores sum to one and have eval's scores among th
       for (std::int64_t i = 0; i < 9; ++i)
         mass += std::exp(found.scores[0][i].item<double>() / (4 * 1.3));  // the root of the width
       const double joined = mass / (std::exp(z[row].item<double>()) + mass);
-      const double own_share = memory.stores.interpolated() ? 0.3 : 0;
-      const double expected = own_share + (memory.stores.joined() ? (1 - own_share) * joined : 0);
+      const double own_share = tiny::stores(memory).interpolated() ? 0.3 : 0;
+      const double expected =
+          own_share + (tiny::stores(memory).joined() ? (1 - own_share) * joined : 0);
       DOCTEST_CHECK(given == doctest::Approx(expected).epsilon(1e-4));
     }
   }

@@ -23,7 +23,8 @@ DOCTEST_TEST_CASE("the distribution over words sums to one and has eval's scores
     for (const char* names : {"none", "local", "local,long"}) {
       for (const std::int64_t cache : {0, 6}) {
         infer::MemoryOptions memory = tiny::memory_of(names);
-        memory.cache = cache, memory.combine = memory.memory == "none" ? "joint" : combine;
+        tiny::cache(memory).positions = cache,
+        tiny::context(memory).combine = tiny::context(memory).memory == "none" ? "joint" : combine;
         const auto windows = tiny::windows_of(10, 10, true);
         const Tensor expected = tiny::log_probs(model, shard.data(), windows, memory);
         // Two rows with one text, remembered in parallel.

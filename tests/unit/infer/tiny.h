@@ -16,6 +16,7 @@
 #include "nn/layers/layers.h"
 #include "shard/dataset.h"
 #include "shard/writer.h"
+#include "unit/infer/memories.h"
 
 namespace tiny {
 
@@ -159,9 +160,9 @@ inline infer::WindowPlan windows_of(
 
 inline infer::MemoryOptions memory_of(const std::string& names, std::int64_t reach = 0) {
   infer::MemoryOptions memory;
-  memory.memory = names;
+  tiny::context(memory).memory = names;
   memory.weights = "constant";
-  if (reach > 0) memory.long_reach = std::to_string(reach);
+  if (reach > 0) tiny::context(memory).long_reach = std::to_string(reach);
   return memory;
 }
 

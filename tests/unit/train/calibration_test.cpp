@@ -11,6 +11,7 @@
 #include "model/folder.h"
 #include "nn/memory/joint_loss.h"
 #include "train/learner.h"
+#include "unit/infer/memories.h"
 #include "unit/train/tiny.h"
 
 namespace {
@@ -91,7 +92,8 @@ DOCTEST_TEST_CASE("on a text to validate on: the best of the evaluations at each
     windows.window = windows.stride = 12;
     infer::MemoryOptions options;
     options.weights = "constant";
-    options.memory = "long", options.long_reach = "72", options.joint_temperature = temperature;
+    tiny::context(options).memory = "long", tiny::context(options).long_reach = "72",
+    options.joint_temperature = temperature;
     const auto memory = infer::plan_memory(options, windows, *run.model);
     const auto totals = infer::score(*run.model, *run.valid, windows, memory, torch::kCPU);
     if (totals.loss() < least) least = totals.loss(), best = temperature;

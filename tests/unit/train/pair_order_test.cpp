@@ -6,6 +6,7 @@
 #include "infer/score/scorer.h"
 #include "train/batches.h"
 #include "train/validation.h"
+#include "unit/infer/memories.h"
 #include "unit/train/data.h"
 #include "unit/train/tiny.h"
 
@@ -201,7 +202,7 @@ DOCTEST_TEST_CASE("a translator that is trained with memory is validated with it
     const auto run = train::prepare(job);
     infer::MemoryOptions options;
     options.weights = "constant";
-    options.memory = name;
+    tiny::context(options).memory = name;
     options.joint_temperature = temperature;
     const shard::Dataset data({folder / "text"});
     const auto windows = infer::pair_windows(data, *run.model, 4096);
