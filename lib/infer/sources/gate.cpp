@@ -13,12 +13,6 @@ using torch::Tensor;
 
 double log_share(double share) { return std::log(std::max(share, kLeastShare)); }
 
-std::vector<std::string> names_of(const std::vector<GateRow>& rows) {
-  std::vector<std::string> names;
-  for (const auto& row : rows) names.push_back(row.source);
-  return names;
-}
-
 constexpr const char* kSearch = "search";
 constexpr double kMostWeight = 1e12;  // a fit gives no larger weight
 
@@ -94,8 +88,7 @@ const std::vector<const SourceKind*>& gate_kinds() {
 }
 
 const GateRow* Gate::find(const std::string& source) const {
-  const auto row =
-      std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.source == source; });
+  const auto row = std::ranges::find(rows, source, &GateRow::source);
   return row == rows.end() ? nullptr : &*row;
 }
 
@@ -144,17 +137,14 @@ Tensor search_shares(const Gate& gate, const Tensor& confidence) {
       .sigmoid();
 }
 
-bool GatePlan::has(const std::string& source) const {
-  return std::find(sources.begin(), sources.end(), source) != sources.end();
-}
-
 bool GatePlan::searched() const {
   return std::ranges::any_of(gate_kinds(),
       [&](const auto* kind) { return kind->facts().gate.searched && has(kind->name()); });
 }
 
 void GatePlan::expect_fitted() const {
-  const auto fitted = names_of(gate.rows);
+  std::vector<std::string> fitted;
+  for (const auto& row : gate.rows) fitted.push_back(row.source);
   if (fitted == sources && (!searched() || gate.search.has_value())) return;
   std::string flags;
   for (const auto* const kind : gate_kinds())
@@ -177,9 +167,8 @@ Gate parse_gate(const std::vector<std::string>& texts) {
   Gate gate;
   for (const auto& text : texts) {
     GateRow row = parse_row(text);
-    const bool twice = std::any_of(
-        rows.begin(), rows.end(), [&](const auto& r) { return r.source == row.source; });
-    if (twice) refuse(text, "a source given twice");
+    if (std::ranges::count(rows, row.source, &GateRow::source) > 0)
+      refuse(text, "a source given twice");
     rows.push_back(std::move(row));
   }
   for (const auto* const kind : gate_kinds())

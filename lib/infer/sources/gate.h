@@ -67,7 +67,7 @@ struct GatePlan {
   double threshold = 0;  ///< value of search_shares() below which the search is skipped
 
   bool any() const { return !sources.empty(); }
-  bool has(const std::string& source) const;
+  bool has(const std::string& source) const { return std::ranges::count(sources, source) > 0; }
   /// Returns whether a gated source supports skipping the search.
   bool searched() const;
   bool skips() const { return threshold > 0 && searched(); }
