@@ -198,9 +198,9 @@ class NgramKind : public WeightedKind<NgramOptions, NgramPlan, NgramSource> {
     plan_gate(o, context, plan);
   }
   void load(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
-    if (context.loaded == nullptr) return;
+    if (context.loaded == nullptr || !own(o).any()) return;
     auto& open = context.open.of<OpenNgrams>();
-    if (open == nullptr && own(o).any()) open = open_ngrams(own(o).folders, *context.loaded);
+    if (open == nullptr) open = open_ngrams(own(o).folders, *context.loaded);
     own(plan).index = open;
   }
 

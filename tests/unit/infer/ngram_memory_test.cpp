@@ -310,3 +310,21 @@ DOCTEST_TEST_CASE(
   const auto totals = infer::score(model, shard.data(), windows, tuned.memory, torch::kCPU);
   DOCTEST_CHECK(tuned.best.loss == doctest::Approx(totals.loss()).epsilon(1e-6));
 }
+
+DOCTEST_TEST_CASE("an index stays open between two plans, and is left out with its folder") {
+  const NgramCase of;
+  const TemporaryFolder folder;
+  ngrams::build(tiny::Shard(of.known[0]).data(), folder / "index", {300, 64}, 1);
+  model::Loaded loaded;
+  loaded.model = std::make_shared<nn::Model>(tiny::model_of("transformer"));
+  const auto windows = tiny::windows_of(32, 32);
+  const infer::MemoryOptions without = tiny::memory_of("none");
+  infer::MemoryOptions with = without;
+  tiny::ngrams(with).folders = {folder / "index"};
+  infer::OpenMemories open;
+  const auto first = open.plan(with, windows, loaded);
+  DOCTEST_CHECK(first.names() == std::vector<std::string>{"vocabulary", "n-grams"});
+  DOCTEST_CHECK(!open.plan(without, windows, loaded).any());
+  const auto again = open.plan(with, windows, loaded);
+  DOCTEST_CHECK(tiny::ngrams(again).index == tiny::ngrams(first).index);
+}
