@@ -147,9 +147,12 @@ GgufMetadata gguf_keys(const GgufArchitecture& architecture, const Json& config)
   if (kind == "linear" || kind == "yarn") {
     put("rope.scaling.type", kind);
     put("rope.scaling.factor", static_cast<float>(number_of(scaling, "factor", 1)));
-    if (kind == "yarn")
-      put("rope.scaling.original_context_length",
-          whole_of(scaling, "original_max_position_embeddings"));
+  }
+  if (kind == "yarn") {
+    put("rope.scaling.original_context_length",
+        whole_of(scaling, "original_max_position_embeddings"));
+    put("rope.scaling.yarn_beta_fast", static_cast<float>(number_of(scaling, "beta_fast", 32)));
+    put("rope.scaling.yarn_beta_slow", static_cast<float>(number_of(scaling, "beta_slow", 1)));
   }
   const auto window = whole_of(config, "sliding_window");
   if (window > 0 && !architecture.name.starts_with("qwen")) put("attention.sliding_window", window);

@@ -11,8 +11,8 @@ namespace model {
 namespace {
 
 // Keys that do not change a model's log-probabilities, whatever their values.
-constexpr std::array kHarmless = {"vocab_size", "tensor_data_layout", "expert_used_count",
-    "pooling_type", "rope.scaling.finetuned", "rope.scaling.original_context_length"};
+constexpr std::array kHarmless = {"tensor_data_layout", "expert_used_count", "pooling_type",
+    "rope.scaling.finetuned", "rope.scaling.original_context_length"};
 // Keys that change the function, and the two values at which they have no effect.
 struct Switch {
   const char* key;
@@ -105,6 +105,9 @@ std::int64_t head_width(const Keys& keys) {
 }
 
 void expect_switches_off(const GgufFile& file, const Keys& keys) {
+  if (const auto type = file.text("general.type").value_or("model"); type != "model")
+    core::bad_config(
+        "{}: general.type \"{}\" is not supported", file.name(), core::printable(type));
   if (file.whole("split.count").value_or(1) > 1)
     core::bad_config("{}: is one of several files of a model; merge them: llama-gguf-split --merge",
         file.name());
@@ -353,6 +356,9 @@ core::Json gguf_config(const GgufFile& file) {
   if (embedding == nullptr || embedding->shape.size() != 2)
     core::bad_data("{}: has no matrix token_embd.weight", file.name());
   config["vocab_size"] = embedding->shape[0];
+  if (const auto rows = keys.whole("vocab_size", embedding->shape[0]); rows != embedding->shape[0])
+    core::bad_data("{}: {} is {}, but token_embd.weight has {} rows", file.name(),
+        keys.key("vocab_size"), rows, embedding->shape[0]);
   config["hidden_size"] = keys.required("embedding_length");
   config["num_hidden_layers"] = keys.required("block_count");
   config["num_attention_heads"] = keys.required("attention.head_count");

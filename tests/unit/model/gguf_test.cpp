@@ -228,6 +228,10 @@ DOCTEST_TEST_CASE("gguf: what is not supported is named") {
       Code::bad_config);
   expect_fault(with([](auto& f) { f.text("llama.rope.scaling.type", "longrope"); }),
       "\"longrope\" is not supported", Code::bad_config);
+  expect_fault(with([](auto& f) { f.text("general.type", "adapter"); }),
+      "general.type \"adapter\" is not supported", Code::bad_config);
+  expect_fault(with([](auto& f) { f.whole("llama.vocab_size", 7); }),
+      "llama.vocab_size is 7, but token_embd.weight has 6 rows");
   expect_fault(
       with([](auto& f) { f.whole("split.count", 3); }), "llama-gguf-split", Code::bad_config);
   // Every key of the architecture that is not read and not harmless.
@@ -250,7 +254,8 @@ DOCTEST_TEST_CASE("gguf: what is not supported is named") {
     f.truth("llama.attention.causal", true);
     f.truth("llama.use_parallel_residual", false);
     f.truth("llama.rope.scaling.finetuned", true);
-    f.whole("llama.vocab_size", 99);
+    f.text("general.type", "model");
+    f.whole("llama.vocab_size", 6);
     f.whole("llama.expert_count", 0);
     f.whole("llama.expert_used_count", 2);
     f.whole("llama.pooling_type", 3);
