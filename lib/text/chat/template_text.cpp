@@ -106,7 +106,10 @@ std::string reversed(std::string_view text) { return {text.rbegin(), text.rend()
 
 }  // namespace
 
-bool is_space(std::uint32_t c) { return class_of(c) == CharClass::space || (c >= 28 && c <= 31); }
+bool is_space(std::uint32_t c) {
+  if (c < 0x80) return (c >= 9 && c <= 13) || (c >= 28 && c <= 32);
+  return class_of(c) == CharClass::space;
+}
 bool is_lower(std::uint32_t c) {
   if (c < 0x80) return c >= 'a' && c <= 'z';
   return category(c) == UTF8PROC_CATEGORY_LL || is_in(table("lower"), c);
