@@ -4,7 +4,7 @@
 
 #include "core/json_line.h"
 #include "task/story_prompts.h"
-#include "text/chat/template_text.h"
+#include "text/python/python_text.h"
 
 namespace task {
 namespace {
@@ -273,7 +273,7 @@ std::vector<std::string> sentences_of(std::string_view text, const std::string& 
 }
 
 std::string ruler_said(std::string_view text) {
-  std::string made = text::chat::lower(text);
+  std::string made = text::python::lower(text);
   std::ranges::replace_if(
       made, [](char c) { return static_cast<unsigned char>(c) < 32; }, '\n');
   const auto begin = made.find_first_not_of(" \n");
@@ -285,7 +285,7 @@ double ruler_score(std::string_view text, const std::vector<std::string>& answer
   const auto said = ruler_said(text);
   std::size_t there = 0;
   for (const auto& answer : answers)
-    there += said.find(text::chat::lower(answer)) != std::string::npos ? 1 : 0;
+    there += said.find(text::python::lower(answer)) != std::string::npos ? 1 : 0;
   if (any) return there > 0 ? 1 : 0;
   return answers.empty() ? 0 : static_cast<double>(there) / static_cast<double>(answers.size());
 }

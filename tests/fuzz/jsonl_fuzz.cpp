@@ -14,6 +14,7 @@
 #include "fuzz/target.h"
 #include "text/documents/documents.h"
 #include "text/formats/tokenizer_json.h"
+#include "text/tokenizer/gpt2_split.h"
 #include "text/tokenizer/split.h"
 #include "text/tokenizer/tokenizer.h"
 

@@ -1,10 +1,12 @@
 #include <charconv>
 
 #include "text/chat/template_run.h"
-#include "text/chat/template_text.h"
+#include "text/python/python_text.h"
 
 namespace text::chat {
 namespace {
+
+using namespace python;
 
 // The value and the arguments of a filter.
 struct Filtered {

@@ -3,10 +3,12 @@
 #include <cstdio>
 
 #include "text/chat/template_run.h"
-#include "text/chat/template_text.h"
+#include "text/python/python_text.h"
 
 namespace text::chat {
 namespace {
+
+using namespace python;
 
 // How a value is written: [[fill]align][sign][#][0][width][grouping][.precision][type].
 struct FieldForm {

@@ -2,10 +2,12 @@
 
 #include <cctype>
 
-#include "text/chat/template_text.h"
+#include "text/python/python_text.h"
 
 namespace text::chat {
 namespace {
+
+using namespace python;
 
 bool begins_name(char c) {
   return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_' ||

@@ -1,8 +1,10 @@
 #include "text/chat/template_run.h"
-#include "text/chat/template_text.h"
+#include "text/python/python_text.h"
 
 namespace text::chat {
 namespace {
+
+using namespace python;
 
 using NameSet = std::set<std::string_view>;
 

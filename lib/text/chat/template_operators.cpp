@@ -1,8 +1,10 @@
 #include "text/chat/template_run.h"
-#include "text/chat/template_text.h"
+#include "text/python/python_text.h"
 
 namespace text::chat {
 namespace {
+
+using namespace python;
 
 // The most bytes that Python's repr() and JSON make of one byte.
 constexpr std::size_t kBytesOfRepr = 4, kBytesOfJson = 6;

@@ -1,8 +1,10 @@
 #include "text/chat/template_run.h"
 
-#include "text/chat/template_text.h"
+#include "text/python/python_text.h"
 
 namespace text::chat {
+
+using namespace python;
 
 struct Scope {
   std::shared_ptr<Scope> parent;

@@ -1,9 +1,11 @@
 #include "text/chat/template_value.h"
 
-#include "text/chat/template_text.h"
+#include "text/python/python_text.h"
 
 namespace text::chat {
 namespace {
+
+using namespace python;
 
 std::string real_text(double value) {
   if (std::isnan(value)) return "nan";

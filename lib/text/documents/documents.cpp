@@ -7,8 +7,8 @@
 #include "core/json_line.h"
 #include "core/plain_text.h"
 #include "core/units.h"
-#include "text/chat/template_text.h"
 #include "text/documents/parquet_reader.h"
+#include "text/python/python_text.h"
 
 namespace text {
 namespace {
@@ -159,7 +159,7 @@ class FileReader : public DocumentReader {
 
   // WikiText: the newline before a title.
   std::size_t find_separator(std::string_view all, std::size_t from, bool at_end) const {
-    if (options_.format != Format::wikitext) return chat::find_text(all, separator_, from);
+    if (options_.format != Format::wikitext) return python::find_text(all, separator_, from);
     std::size_t at = all.find('\n', from);
     while (at != all.npos) {
       const std::size_t end = all.find('\n', at + 1);

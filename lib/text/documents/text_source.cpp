@@ -8,15 +8,15 @@
 #include "core/plain_text.h"
 #include "core/units.h"
 #include "shard/documents_codec.h"
-#include "text/chat/template_text.h"
 #include "text/documents/documents.h"
+#include "text/python/python_text.h"
 
 namespace text {
 namespace {
 
 // Removes white space at both ends: all of Unicode's, and the separators 0x1c to 0x1f.
 std::string_view trimmed(std::string_view text) {
-  return chat::stripped(text, nullptr, true, true);
+  return python::stripped(text, nullptr, true, true);
 }
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
@@ -162,8 +162,8 @@ std::string wikitext_detokenised(std::string_view page) {
 std::uint64_t wikitext_words(std::string_view page) {
   std::uint64_t words = 1;
   bool after_space = false;
-  chat::each_character(page, [&](std::string_view, std::uint32_t code_point) {
-    const bool space = chat::is_space(code_point);
+  python::each_character(page, [&](std::string_view, std::uint32_t code_point) {
+    const bool space = python::is_space(code_point);
     words += space && !after_space ? 1 : 0;
     after_space = space;
   });

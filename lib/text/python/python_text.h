@@ -4,7 +4,7 @@
 
 #include "text/tokenizer/utf8.h"
 
-namespace text::chat {
+namespace text::python {
 
 /// What utf8proc does not know of Python's characters, a line a table: its name, a tab, code points
 /// and ranges of them in hexadecimal digits. "lower" and "upper" are Unicode's Other_Lowercase and
@@ -89,4 +89,4 @@ bool all_are(std::string_view text, bool test(std::uint32_t));
 bool is_of_case(std::string_view text, bool upper);
 bool is_titled(std::string_view text);
 
-}  // namespace text::chat
+}  // namespace text::python

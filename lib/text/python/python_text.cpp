@@ -1,10 +1,10 @@
-#include "text/chat/template_text.h"
+#include "text/python/python_text.h"
 
 #include <utf8proc.h>
 
 #include <sstream>
 
-namespace text::chat {
+namespace text::python {
 namespace {
 
 struct CodeRange {
@@ -456,4 +456,4 @@ bool is_titled(std::string_view text) {
   return any && !wrong;
 }
 
-}  // namespace text::chat
+}  // namespace text::python
