@@ -193,7 +193,7 @@ END
   [[ $stderr == *"--format jsonl"* ]]
   run --separate-stderr -65 tokenize -q -t bytes --loss-on segments pairs.jsonl -o x
   [[ $stderr == *'pairs.jsonl:1: has no "segments"'* ]]
-  run --separate-stderr -64 tokenize -q -t bytes --loss-on completion --field text pairs.jsonl -o x
+  run --separate-stderr -64 tokenize -q -t bytes --loss-on completion --field body pairs.jsonl -o x
   [[ $stderr == *"--field: cannot be combined with --loss-on"* ]]
 }
 

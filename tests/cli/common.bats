@@ -99,7 +99,7 @@ one_line_of() {
   printf '\nno-such-key = 1\n' >bad.conf
   check() {
     has_options "$@" || return 0
-    exits 78 "$@" --config bad.conf && one_line_of "$1" && grep -q 'bad.conf:2: .*no_such_key' err
+    exits 78 "$@" --config bad.conf && one_line_of "$1" && grep -q 'bad.conf:2: .*no-such-key' err
   }
   for_each check
 }

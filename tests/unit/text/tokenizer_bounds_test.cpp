@@ -267,7 +267,7 @@ std::string plainly_found(const std::vector<text::AddedToken>& tokens, std::stri
     if (best->lstrip) begin = std::max(begin, done);
     while (best->rstrip && end < text.size() && is_space(end)) ++end;
     if (done < begin) out.append("[").append(text.substr(done, begin - done)).append("]");
-    out += std::to_string(best->id) + ";";
+    if (begin < end) out += std::to_string(best->id) + ";";
     done = end;
   }
   if (done < text.size()) out.append("[").append(text.substr(done)).append("]");
