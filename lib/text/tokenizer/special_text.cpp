@@ -41,8 +41,8 @@ AddedMatcher::AddedMatcher(std::vector<AddedToken> tokens) : tokens_(std::move(t
   std::erase_if(tokens_, [](const AddedToken& token) { return token.content.empty(); });
   // The first of equal contents wins.
   std::ranges::stable_sort(tokens_, {}, &AddedToken::content);
-  const auto repeated = std::ranges::unique(tokens_, {}, &AddedToken::content);
-  tokens_.erase(repeated.begin(), repeated.end());
+  const auto same = [](const auto& a, const auto& b) { return a.content == b.content; };
+  tokens_.erase(std::unique(tokens_.begin(), tokens_.end(), same), tokens_.end());
   for (const AddedToken& token : tokens_) {
     longest_ = std::max(longest_, token.content.size());
     finds_ |= !token.special;
