@@ -4,8 +4,8 @@
 #   make facts MODEL=FOLDER TEXT=FILE BACKGROUND=FILE
 #
 # MODEL is a transformer with a tokenizer; TEXT is what it should not forget, BACKGROUND what it knows (another part of the same).
-# It trains all weights, a LoRA adapter, or 64 rows a micro-batch of tables of n-grams that are added (--only-memory-rows), each
-# with two rates and $(fact_seeds). $(OUT)/facts.tsv has for each the rate, the seed, the notes' sentences (of 60) that it continues
+# It trains all weights, a LoRA adapter, or at most $(fact_rows) rows a micro-batch of each table of n-grams that is added
+# (--only-memory-rows), each with two rates and $(fact_seeds). $(OUT)/facts.tsv has for each the rate, the seed, the notes' sentences (of 60) that it continues
 # with their answer, and its loss of TEXT. The first line is the model before.
 
 fact_seeds ?= 1 2 3
@@ -13,11 +13,12 @@ fact_epochs ?= 16
 fact_common = --from $(MODEL) --segment 128 --batch 4 --batches documents --epochs $(fact_epochs) --schedule linear
 facts.full = $(fact_common)
 facts.lora = $(fact_common) --lora 16
-facts.rows = $(fact_common) --memory-layer ngram --memory-layers $(fact_layers) --only-memory-rows 64 --background $(BACKGROUND)
+facts.rows = $(fact_common) --memory-layer ngram --memory-layers $(fact_layers) --only-memory-rows $(fact_rows) --background $(BACKGROUND)
 fact_layers ?= 2,8
+fact_rows ?= 2000
 rates.full = 2e-5 1e-4
 rates.lora = 2e-4 1e-3
-rates.rows = 1e-3 1e-2
+rates.rows = 1e-2 1e-1
 of_facts = $(foreach way,full lora rows,$(foreach rate,$(rates.$(way)),$(foreach seed,$(fact_seeds),$(way)+$(rate)+$(seed))))
 
 $(OUT)/facts.shard.zst: $(wildcard ../ask/notes/*/*)

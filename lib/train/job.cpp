@@ -254,7 +254,7 @@ void settle_fine_tuning(const Job& job, Run& run) {
   if (recipe.optimiser.lr == 0) {
     // LoRA terms begin at 0 and need larger steps than trained weights, as few rows do.
     const std::string rate = recipe.optimiser.optimiser == "nag" ? "2e-3"
-                             : recipe.only_memory_rows > 0       ? "1e-3"
+                             : recipe.only_memory_rows > 0       ? "0.1"
                              : recipe.lora.any()                 ? "2e-4"
                                                                  : "2e-5";
     recipe.optimiser.lr = std::stod(rate);

@@ -78,7 +78,8 @@ void OptimiserOptions::fields(core::FieldList& f) {
       "muon: for the matrices of layers, with adamw for the rest; adam and nag: as in fairseq",
       {"adamw", "muon", "radam", "adam", "nag"});
   f("lr", lr,
-      "peak learning rate; auto: 1e-3 (nag: 0.1), with --from 2e-5 (nag: 2e-3), with --lora 2e-4, with --only-memory-rows 1e-3")
+      "peak learning rate; auto: 1e-3 (nag: 0.1), with --from 2e-5 (nag: 2e-3), with --lora 2e-4, "
+      "with --only-memory-rows 0.1")
       .above(0, 1000)
       .or_auto();
   f("beta1", beta1, "adam, adamw, radam, muon: decay of the first moment").at_least(0).below(1);
