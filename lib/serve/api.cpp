@@ -193,14 +193,17 @@ void Api::options(
   answer.send(204, kJson, "", "Allow: " + methods + ", OPTIONS");
 }
 
-// The values of a large body, and of the ids of a text, take many times its bytes, so these are
-// parsed and answered one after the other.
+// The values of a large body, and of the ids of a text, take many times its bytes, so bodies of
+// more than `small` bytes are parsed and answered one after the other, while they hold the lock.
+std::unique_lock<std::mutex> Api::turn_of(const HttpRequest& request, std::size_t small) {
+  return request.body.size() > small ? std::unique_lock(large_) : std::unique_lock<std::mutex>();
+}
+
 void Api::answer_tokens(const HttpRequest& request, HttpAnswer& answer) {
   const bool decodes = request.path == "/detokenize";
-  std::unique_lock lock(large_, std::defer_lock);
-  if (request.body.size() > (decodes ? kManyIds : kLarge)) lock.lock();
+  auto turn = turn_of(request, decodes ? kManyIds : kLarge);
   const auto made = (decodes ? detokenize : tokenize)(options_.tokens, request.body);
-  if (lock) lock.unlock();
+  turn = {};
   const auto bytes = made.size() > kLarge ? made.size() : 0, before = sending_.fetch_add(bytes);
   const std::shared_ptr<void> sent(nullptr, [&](void*) { sending_ -= bytes; });
   if (bytes > 0 && before > 0 && before + bytes > options_.answer_bytes)
@@ -210,8 +213,7 @@ void Api::answer_tokens(const HttpRequest& request, HttpAnswer& answer) {
 
 // Parses a request and frees its body.
 CompletionRequest Api::parse(HttpRequest& request, bool chat) {
-  std::unique_lock lock(large_, std::defer_lock);
-  if (request.body.size() > kLarge) lock.lock();
+  const auto turn = turn_of(request, kLarge);
   auto parsed = parse_completion(request.body, chat, options_.limits);
   std::string().swap(request.body);
   encode_prompts(parsed, options_.tokens, options_.limits.scored);

@@ -60,6 +60,7 @@ class Api {
   bool allows(std::string_view origin) const;
   void check(const HttpRequest& request, HttpAnswer& answer) const;
   void options(const std::string& methods, const HttpRequest& request, HttpAnswer& answer) const;
+  std::unique_lock<std::mutex> turn_of(const HttpRequest& request, std::size_t small);
   void answer_tokens(const HttpRequest& request, HttpAnswer& answer);
   CompletionRequest parse(HttpRequest& request, bool chat);
   void complete(HttpRequest& request, bool chat, HttpAnswer& answer);
@@ -75,7 +76,7 @@ class Api {
   ServeCounts& counts_;
   std::int64_t started_;  // Unix time in seconds
   std::atomic<std::uint64_t> number_ = 0;
-  std::mutex large_;                      // held while a large body is parsed
+  std::mutex large_;                      // held while a large body is parsed and answered
   std::atomic<std::size_t> sending_ = 0;  // bytes of large answers
 };
 
