@@ -29,7 +29,8 @@ template <class Float> struct Piece {
 template <class Float>
 void sru_forward_cpu(
     const SruInputs<Float>& in, const SruResults<Float>& results, std::int64_t piece) {
-  const auto [row, steps, begin, end] = Piece(in, piece);
+  const Piece part(in, piece);
+  const std::int64_t row = part.row, steps = part.steps, begin = part.begin, end = part.end;
   const Float *const wf = in.forget, *const wr = in.highway, *const bf = in.forget_bias,
                      *const br = in.highway_bias;
   const Float* const dropout = in.dropout == nullptr ? nullptr : in.dropout + row * in.d;
@@ -57,7 +58,8 @@ void sru_forward_cpu(
 template <class Float>
 void sru_backward_cpu(const SruInputs<Float>& in, const Float* cells, const SruGradients<Float>& g,
     std::int64_t piece) {
-  const auto [row, steps, begin, end] = Piece(in, piece);
+  const Piece part(in, piece);
+  const std::int64_t row = part.row, steps = part.steps, begin = part.begin, end = part.end;
   const std::int64_t n = end - begin, d = in.d, channel = row * d + begin;
   const Float *const wf = in.forget + begin, *const wr = in.highway + begin,
                      *const bf = in.forget_bias + begin, *const br = in.highway_bias + begin;
