@@ -328,6 +328,9 @@ void describe(const Job& job, const From& from, Run& run) {
   // The model keeps its family, even if an earlier family has the same shape.
   const auto* const family = model::family_of(run.model->options);
   if (!run.lora) nn::say(model::without_family(run.model->options));
+  const auto unused = nn::unused_options(run.model->options);
+  if (!unused.empty() && job.from.empty())
+    nn::say(fmt::format("{}: not used by --arch {}", unused, run.model->options.arch));
   if (!from.family.empty() && (family == nullptr || family->type != from.family))
     run.facts["family"] = from.family;
   run.facts["training"] = training_facts(job, run, from.fingerprint);

@@ -66,6 +66,16 @@ trains() { # FOLDER FLAG...
   sample -q -j 1 -m narrow-gla --dtype int8 --prompt a --max-tokens 1
 }
 
+@test "an option that the architecture does not use is said, and changes nothing" {
+  trains plain --arch mamba
+  run -0 --separate-stderr train -j 1 --seed 1 --steps 1 --arch mamba --state-size 5 --heads 2 --plan text.shard.zst
+  [ "$stderr" = "train: --heads, --state-size: not used by --arch mamba" ]
+  trains same --arch mamba --state-size 5
+  cmp plain/model.safetensors same/model.safetensors
+  run -0 --separate-stderr train -j 1 --seed 1 --steps 1 --from same -o more text.shard.zst -q
+  [ "$stderr" = "" ]
+}
+
 @test "the rule and what it keeps have to go together: one line, and nothing is made" {
   run --separate-stderr -64 trains bad --arch gla --gla-update delta --gla-decay fixed
   # shellcheck disable=SC2154  # stderr is bats'

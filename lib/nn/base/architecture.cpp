@@ -2,30 +2,61 @@
 
 #include <fmt/ranges.h>
 
+#include <set>
+#include <sstream>
+
 namespace nn {
 namespace {
 
 constexpr ArchFacts kFacts[] = {
-    // name, reads_source, product_keys, layer_memory
-    {"transformer", false, true, false},
-    {"transformer-xl", false, true, true},
-    {"lstm", false, false, false},
-    {"gla", false, true, false},
-    {"mamba2", false, false, false},
-    {"rwkv7", false, false, false},
-    {"mamba", false, false, false},
-    {"kda", false, true, false},
-    {"window", false, true, false},
-    {"rwkv4", false, false, false},
-    {"s4d", false, true, false},
-    {"h3", false, true, false},
-    {"hyena", false, true, false},
-    {"hybrid", false, false, false},
-    {"mosaic", false, false, false},
-    {"mosaic2", false, true, false},
-    {"srupp", false, false, true},
-    {"encoder-decoder", true, false, false},
+    // name, reads_source, product_keys, layer_memory, options
+    {"transformer", false, true, false,
+        "heads d-ff attention-dropout activation-dropout memory-key positions context "
+        "final-norm activation bias norm-epsilon"},
+    {"transformer-xl", false, true, true,
+        "heads d-ff attention-dropout activation-dropout memory-key final-norm activation "
+        "bias norm-epsilon layer-memory same-length clamp-length shared-biases"},
+    {"lstm", false, false, false, "d-recurrent"},
+    {"gla", false, true, false,
+        "heads d-ff activation-dropout memory-key activation bias norm-epsilon gla-update "
+        "gla-decay gla-convolution"},
+    {"mamba2", false, false, false,
+        "heads memory-key norm-epsilon gla-convolution state-size expand"},
+    {"rwkv7", false, false, false, "heads d-ff memory-key bias norm-epsilon"},
+    {"mamba", false, false, false, "memory-key norm-epsilon gla-convolution expand channel-state"},
+    {"kda", false, true, false,
+        "heads d-ff activation-dropout memory-key activation bias norm-epsilon "
+        "gla-convolution"},
+    {"window", false, true, false,
+        "heads d-ff activation-dropout memory-key activation bias norm-epsilon mixer-window"},
+    {"rwkv4", false, false, false, "d-ff memory-key bias norm-epsilon"},
+    {"s4d", false, true, false,
+        "d-ff activation-dropout memory-key activation bias norm-epsilon channel-state"},
+    {"h3", false, true, false,
+        "d-ff activation-dropout memory-key activation bias norm-epsilon gla-convolution "
+        "channel-state"},
+    {"hyena", false, true, false,
+        "d-ff activation-dropout memory-key activation bias norm-epsilon gla-convolution "
+        "filter-length"},
+    {"hybrid", false, false, false, "mixer"},
+    {"mosaic", false, false, false,
+        "heads attention-dropout memory-key persistent-slots scale-output"},
+    {"mosaic2", false, true, false,
+        "heads d-ff attention-dropout activation-dropout memory-key short-term "
+        "long-term-delay long-term-delay-most"},
+    {"srupp", false, false, true,
+        "heads attention-dropout memory-key norm-epsilon layer-memory same-length "
+        "d-projection attention-every attention-last forget-bias highway-bias"},
+    {"encoder-decoder", true, false, false,
+        "heads d-ff attention-dropout activation-dropout memory-key positions context "
+        "final-norm activation bias norm-epsilon"},
 };
+
+// Adds the words of a text to `words`.
+void add_words(std::string text, char separator, std::set<std::string>& words) {
+  std::istringstream in(std::move(text));
+  for (std::string word; std::getline(in, word, separator);) words.insert(word);
+}
 
 }  // namespace
 
@@ -70,6 +101,27 @@ std::vector<std::string> architecture_names() {
   std::vector<std::string> names;
   for (const auto& facts : kFacts) names.emplace_back(facts.name);
   return names;
+}
+
+std::string unused_options(ModelOptions options) {
+  std::set<std::string> known, used, mixers;
+  for (const auto& facts : kFacts) add_words(facts.options, ' ', known);
+  add_words(arch_facts(options.arch).options, ' ', used);
+  if (options.arch == "hybrid") add_words(options.mixers.list, ',', mixers);
+  for (const auto& mixer : mixers) {
+    const auto* const own = std::ranges::find(kFacts, mixer, &ArchFacts::name);
+    add_words(own != std::end(kFacts) ? own->options : arch_facts("gla").options, ' ', used);
+  }
+  ModelOptions usual;
+  const auto asked = core::list_fields(options), defaults = core::list_fields(usual);
+  std::vector<std::string> unused;
+  for (std::size_t i = 0; i < asked.all().size(); ++i) {
+    const auto& field = asked.all()[i];
+    if (known.contains(field.name) && !used.contains(field.name) &&
+        core::to_strings(field) != core::to_strings(defaults.all()[i]))
+      unused.push_back("--" + field.name);
+  }
+  return fmt::format("{}", fmt::join(unused, ", "));
 }
 
 }  // namespace nn

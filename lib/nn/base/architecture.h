@@ -144,6 +144,9 @@ struct ArchFacts {
   bool reads_source;  ///< forward reads batch.source: trains on pairs; all others train on tokens
   bool product_keys;  ///< memories with product keys may replace feed-forward networks
   bool layer_memory;  ///< layers keep memories, which they learn to use if State is carried
+  /// Names of the options it uses, with spaces between, among those that not all use; those of
+  /// TransformerOptions::own_fields() are refused elsewhere.
+  const char* options;
 };
 
 /// Returns the facts of the architecture `name`. The table has one line for each architecture;
@@ -151,5 +154,8 @@ struct ArchFacts {
 const ArchFacts& arch_facts(const std::string& name);
 /// Returns the names that --arch accepts.
 std::vector<std::string> architecture_names();
+/// Returns the options that differ from their defaults although the architecture does not use them:
+/// "--heads, --mixer-window". With arch hybrid, those that none of its mixers uses.
+std::string unused_options(ModelOptions options);
 
 }  // namespace nn
