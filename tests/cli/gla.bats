@@ -71,7 +71,10 @@ trains() { # FOLDER FLAG...
   run -0 --separate-stderr train -j 1 --seed 1 --steps 1 --arch mamba --state-size 5 --heads 2 --plan text.shard.zst
   [ "$stderr" = "train: --heads, --state-size: not used by --arch mamba" ]
   trains same --arch mamba --state-size 5
-  cmp plain/model.safetensors same/model.safetensors
+  for model in plain same; do
+    tail -c +"$(($(od -A n -t u8 -N 8 $model/model.safetensors) + 9))" $model/model.safetensors >$model.weights
+  done
+  cmp plain.weights same.weights
   run -0 --separate-stderr train -j 1 --seed 1 --steps 1 --from same -o more text.shard.zst -q
   [ "$stderr" = "" ]
 }
