@@ -2,6 +2,7 @@
 
 #include <numbers>
 
+#include "core/hash.h"
 #include "core/units.h"
 #include "task/token_scores.h"
 
@@ -313,6 +314,19 @@ std::uint64_t block_for(std::uint64_t tokens) {
   return std::clamp(tokens / kAutoBlocks, kLeastAutoBlock, kMostAutoBlock);
 }
 
+// Refuses files of one side of which some, but not all, have the same scores: a file counts as one
+// seed. All are the same where a side is one model.
+void expect_seeds(const std::vector<std::string>& paths, std::span<const core::Hasher> scores) {
+  const auto same = [&](std::size_t i, std::size_t k) {
+    return scores[i].digest() == scores[k].digest();
+  };
+  for (std::size_t i = 0; i < paths.size(); ++i)
+    for (std::size_t k = 0; k < i; ++k)
+      for (std::size_t other = 0; same(i, k) && other < paths.size(); ++other)
+        if (!same(i, other))
+          core::bad_data("{}: has the scores of {}, and is no further seed", paths[i], paths[k]);
+}
+
 ScorePairs read_score_pairs(const std::vector<std::string>& paths_a,
     const std::vector<std::string>& paths_b, const BlockChoice& choice) {
   std::deque<ScoreFile> files;
@@ -324,7 +338,10 @@ ScorePairs read_score_pairs(const std::vector<std::string>& paths_a,
   const bool choose = choice.tokens == 0;
   pairs.block = choose ? 1 : static_cast<std::uint64_t>(choice.tokens);
   std::optional<std::uint64_t> document;
+  std::vector<core::Hasher> scores(files.size());
   while (next_line(files)) {
+    for (std::size_t i = 0; i < scores.size(); ++i)
+      scores[i].update(std::as_bytes(std::span(&files[i].row.nats, 1)));
     if (document != files[0].row.document) pairs.by_document.emplace_back();
     document = files[0].row.document;
     if (pairs.tokens % pairs.block == 0) {
@@ -344,6 +361,9 @@ ScorePairs read_score_pairs(const std::vector<std::string>& paths_a,
     add(pairs.by_tokens.back(), a * mean, b * mean);
     ++pairs.tokens;
   }
+  const std::span<const core::Hasher> all(scores);
+  expect_seeds(paths_a, all.first(paths_a.size()));
+  expect_seeds(paths_b, all.subspan(paths_a.size()));
   if (choose) choose_blocks(pairs);
   return pairs;
 }

@@ -91,7 +91,8 @@ std::uint64_t block_for(std::uint64_t tokens);
 /// Reads --per-token files of eval-ppl in parallel, one of each seed; "-" is stdin. `a` has as many
 /// as `b`, or none: its sums are then 0. If the choice sets no length, the length is block_for();
 /// for a text beyond 2^18 tokens it is rounded down to the resolution of the stored sums. Throws
-/// Error{bad_data}, naming file and line, if they score different tokens.
+/// Error{bad_data}, naming file and line, if they score different tokens, and for a side of which
+/// some files, but not all, are the same.
 ScorePairs read_score_pairs(const std::vector<std::string>& a, const std::vector<std::string>& b,
     const BlockChoice& choice);
 

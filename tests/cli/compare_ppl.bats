@@ -187,6 +187,13 @@ EOF
   run compare-ppl --a a1.tsv a1.tsv --b b1.tsv b1.tsv
   [ "$status" -eq 65 ]
   [[ $output == *"the 2 seeds have the same losses"* ]]
+  cp a1.tsv again.tsv
+  for files in "--a a1.tsv a1.tsv a2.tsv --b b1.tsv b1.tsv b2.tsv" "--a a1.tsv again.tsv a2.tsv --b b1.tsv b2.tsv b3.tsv" \
+    "--a a1.tsv a1.tsv a2.tsv" "--a a1.tsv a2.tsv a3.tsv --b b1.tsv b2.tsv b1.tsv"; do
+    read -ra flags <<<"$files"
+    run -65 compare-ppl "${flags[@]}"
+    [[ $output == *".tsv: has the scores of "?"1.tsv, and is no further seed" ]]
+  done
   run compare-ppl --a a1.tsv a2.tsv -o a2.tsv
   [ "$status" -eq 64 ]
   [ "$(wc -l <a2.tsv)" -eq 1201 ]
