@@ -1,5 +1,5 @@
 # verdicts.awk: the computation of tools/verdicts, which describes it.
-#   awk -f student_t.awk -f verdicts.awk -v form=FORM -v root=CHECKOUT EXERCISES CLAIMS RECORDS...
+#   awk -f student_t.awk -f binomial.awk -f verdicts.awk -v form=FORM -v root=CHECKOUT EXERCISES CLAIMS RECORDS...
 # FORM is "lines", or "table PAPER" or "counts" for a Markdown table. An error is one line on stderr and exit 65.
 
 BEGIN {
@@ -161,8 +161,7 @@ function compare(c, word, left, relation, right, last, margin,    i, sign, side)
   if (deciding[c] == 0 || part_for > p_for[c] || (part_state == "one" && state[c] != "one")) {
     deciding[c] = 1
     logarithm[c] = any_log
-    difference[c] = mean; low[c] = mean - reach; high[c] = mean + reach; count[c] = part_state == "one" ? 1 : n_pairs
-    degrees[c] = freedom
+    difference[c] = mean; low[c] = part_low; high[c] = part_high; count[c] = part_state == "one" ? 1 : n_pairs
     favours[c] = holds
   } else if (!holds) favours[c] = 0
   if (part_state == "one") state[c] = "one"
@@ -212,7 +211,7 @@ function value(key, seed,    text, digits, v) {
 # was trained), "one" (one seed of trained models) or "tested".
 function contrast(    t, i, n, list, common, key, sum, squares, v, s, m, variance, top, floor, least, all) {
   part_state = "exact"
-  mean = error = freedom = n_pairs = 0
+  mean = error = freedom = n_pairs = binary = 0
   floor = 0
   common = ""
   all = 1
@@ -233,6 +232,7 @@ function contrast(    t, i, n, list, common, key, sum, squares, v, s, m, varianc
     mean = sum / n
     n_pairs = n
     if (n == 1) { part_state = "one"; return }
+    if (yes_or_no(list, n)) return
     for (i = 1; i <= n; i++) squares += (v[i] - mean) * (v[i] - mean)
     s = sqrt(squares / (n - 1))
     # Rounded figures cannot show that seeds differ by less than their last digit.
@@ -259,6 +259,28 @@ function contrast(    t, i, n, list, common, key, sum, squares, v, s, m, varianc
   if (least < 2) { part_state = "one"; return }
   error = sqrt(variance)
   freedom = variance * variance / top
+}
+
+# yes_or_no(LIST, N): is the contrast that of one row, whose figures at the N seeds are all 0 or 1, with numbers between 0 and 1? Then
+# binary is set: successes of n_pairs seeds, chance, the share at which the contrast is 0, and direction, the row's coefficient.
+function yes_or_no(list, n,    t, i, key) {
+  if (any_log) return 0
+  key = ""
+  chance = 0
+  for (t = 1; t <= n_terms; t++) {
+    if (term[t] == "" || seeds[term[t]] == "-") { chance += coefficient[t] * fixed(t); continue }
+    if (key != "") return 0
+    key = term[t]
+    direction = coefficient[t]
+  }
+  chance *= -direction
+  if (chance <= 0 || chance >= 1) return 0
+  successes = 0
+  for (i = 1; i <= n; i++) {
+    if (figure[key, list[i]] !~ /^[01]$/) return 0
+    successes += figure[key, list[i]]
+  }
+  return binary = 1
 }
 
 function both(common, list,    word, n, i, result) {
@@ -310,15 +332,18 @@ function moments(key,    list, n, i, v, sum, squares, widest, ends, text) {
   if (m_s < widest) m_s = widest
 }
 
-# weigh: part_for and part_against, the p-values of one side for and against the comparison; reach, half of the interval; holds,
-# whether the figures as they are agree with it.
-function weigh(relation, margin,    lower, upper) {
-  reach = 0
+# weigh: part_for and part_against, the p-values of one side for and against the comparison; part_low and part_high, the interval of
+# 95 %; holds, whether the figures as they are agree with it.
+function weigh(relation, margin,    lower, upper, reach) {
+  part_low = part_high = mean
   if (part_state == "not run") return
   holds = relation == "<" ? mean < 0 : relation == ">" ? mean > 0 : (mean <= margin && mean >= -margin)
   if (part_state == "exact") { part_for = holds ? 0 : 1; part_against = holds ? 1 : 0; return }
   if (part_state == "one") { part_for = part_against = 1; return }
+  if (binary) { weigh_shares(relation, margin); return }
   reach = error * student_quantile(0.025, freedom)
+  part_low = mean - reach
+  part_high = mean + reach
   if (relation == "=") {
     lower = student_upper((mean + margin) / error, freedom)
     upper = student_upper((margin - mean) / error, freedom)
@@ -332,6 +357,27 @@ function weigh(relation, margin,    lower, upper) {
   part_against = student_upper((relation == "<" ? 1 : -1) * mean / error, freedom)
 }
 
+# weigh_shares: the same by the exact binomial test.
+function weigh_shares(relation, margin,    low, high, lower, upper) {
+  low = binomial_low(successes, n_pairs, 0.025) - chance
+  high = binomial_high(successes, n_pairs, 0.025) - chance
+  part_low = direction > 0 ? low : -high
+  part_high = direction > 0 ? high : -low
+  if (relation == "=") {
+    lower = binomial_upper(successes, n_pairs, chance - margin)
+    upper = binomial_lower(successes, n_pairs, chance + margin)
+    part_for = lower > upper ? lower : upper
+    lower = binomial_lower(successes, n_pairs, chance - margin)
+    upper = binomial_upper(successes, n_pairs, chance + margin)
+    part_against = lower < upper ? lower : upper
+    return
+  }
+  lower = binomial_lower(successes, n_pairs, chance)
+  upper = binomial_upper(successes, n_pairs, chance)
+  part_for = (relation == "<") == (direction > 0) ? lower : upper
+  part_against = (relation == "<") == (direction > 0) ? upper : lower
+}
+
 # ---- Holm's correction within a paper, of the p-values of both sides. ----
 
 function correct(name,    c, n, i, j, at, hold, most, p) {
@@ -340,7 +386,6 @@ function correct(name,    c, n, i, j, at, hold, most, p) {
     if (paper[c] == name && tested[c] && state[c] != "exact" && state[c] != "not run") {
       p = 2 * (p_for[c] < p_against[c] ? p_for[c] : p_against[c])
       raw[c] = p > 1 ? 1 : p
-      if (state[c] == "one" && p_against[c] >= 1) { delete raw[c]; continue }
       at[++n] = c
     }
   for (i = 2; i <= n; i++) {
@@ -458,17 +503,21 @@ function print_table(name,    c, interval, beyond, unread) {
     printf "| %s | %s | %s | %s | %s | %s | %s | **%s**%s |\n", cell(place[c]), cell(claim[c]), cell(published[c]), setting[c], cell(figures(c)), \
       said_difference(c) interval, said_seeds(c), verdict[c], (why[c] == "" ? "" : cell(": " why[c]))
   }
-  printf "\nOther statements of this paper: %d beyond this scale, %d not read; `tools/verdicts` lists them.\n", beyond, unread
+  if (name != "own") printf "\nOther statements of this paper: %d beyond this scale, %d not read; `tools/verdicts` lists them.\n", beyond, unread
 }
 
 function print_counts(    i, j, c, kind, n_kinds, number, line) {
   n_kinds = split("shown,refuted,not settled,not run,beyond this scale,not read", kind, ",")
-  for (c = 1; c <= n_claims; c++) { ++number[paper[c], verdict[c]]; ++number["all", verdict[c]]; ++number[paper[c]]; ++number["all"] }
+  for (c = 1; c <= n_claims; c++) {
+    if (paper[c] == "own") continue
+    ++number[paper[c], verdict[c]]; ++number["all", verdict[c]]; ++number[paper[c]]; ++number["all"]
+  }
   print "| paper | statements | shown | refuted | not settled | not run | beyond this scale | not read |"
   print "|---|---|---|---|---|---|---|---|"
   papers[n_papers + 1] = "all"
   for (i = 1; i <= n_papers + 1; i++) {
-    line = "| " papers[i] " | " number[papers[i]]
+    if (papers[i] == "own") continue
+    line = "| " papers[i] " | " (number[papers[i]] + 0)
     for (j = 1; j <= n_kinds; j++) line = line " | " (number[papers[i], kind[j]] + 0)
     print line " |"
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# tools/verdicts and examples/figures: Student's t, the rules of verdicts on made-up records, the project's own claims, tables and figures.
+# tools/verdicts and examples/figures: Student's t, the binomial distribution, the rules of verdicts on made-up records, the project's own claims, tables and figures.
 
 load helpers
 
@@ -58,6 +58,31 @@ refused() {
     }
 END
   awk -f "$root/tools/student_t.awk" -f known.awk
+}
+
+@test "the binomial distribution has the tails and the intervals of SciPy" {
+  cat >known.awk <<'END'
+    # Is X the known value, to a millionth of it?
+    function same(x, known) { if (x - known > 1e-6 * known || known - x > 1e-6 * known) { print x, "is not", known; bad = 1 } }
+    # binom.cdf(k, n, p), binom.sf(k - 1, n, p), and binomtest(k, n).proportion_ci(method="exact") of scipy.stats 1.17.1.
+    function row(k, n, p, lower, upper, low, high) {
+      same(binomial_lower(k, n, p), lower); same(binomial_upper(k, n, p), upper)
+      same(binomial_low(k, n, 0.025), low); same(binomial_high(k, n, 0.025), high)
+    }
+    BEGIN {
+      row(12, 20, 0.9, 0.0004156350188, 0.9999401415, 0.3605425873, 0.8088099393)
+      row(3, 10, 0.5, 0.171875, 0.9453125, 0.06673951118, 0.6524528501)
+      row(0, 5, 0.2, 0.32768, 1, 0, 0.5218237501)
+      row(7, 7, 0.3, 1, 0.0002187, 0.5903836028, 1)
+      row(190, 200, 0.9, 0.9964714345, 0.008071249955, 0.9099724623, 0.9757658345)
+      row(1, 40, 0.3, 1.155120474e-05, 0.9999993633, 0.0006327449321, 0.1315858585)
+      # What never happens, and what always does.
+      same(binomial_upper(0, 5, -0.1), 0); same(binomial_lower(0, 5, -0.1), 1)
+      same(binomial_upper(5, 5, 1.1), 1); same(binomial_lower(5, 5, 1.1), 0)
+      exit bad
+    }
+END
+  awk -f "$root/tools/student_t.awk" -f "$root/tools/binomial.awk" -f known.awk
 }
 
 @test "over seeds a claim is shown, refuted or not settled; with one seed it is not settled, whatever the difference" {
@@ -121,6 +146,36 @@ END
   refused "compares perplexities with other units"
 }
 
+@test "a row of zeros and ones beside a number is tested by the exact binomial distribution" {
+  # 12 of 20. By scipy.stats: with .9 each, binom.cdf(12) is .000415635; with .5, binom.sf(11) is .2517223.
+  records divided share 0 1 1 1 1 0 0 0 0 0 1 1 1 1 1 1 0 1 1 0
+  claims 'divided > 0.9' '' a
+  claims 'divided < 0.9' '' b
+  claims '0.9 > divided' '' c
+  claims 'divided > 0.5' '' d
+  claims 'divided = 0.9 within 0.05' '' e
+  claims 'divided = 0.6 within 0.5' '' f
+  [ "$(column verdict | paste -s -d ,)" = "refuted,shown,shown,not settled,refuted,shown" ]
+  for line in 1 2 3; do near "$(column p | sed -n "${line}p")" 0.00083127 0.001; done
+  near "$(column p | sed -n 4p)" 0.5034446 0.001
+  # With .85, binom.cdf(12) is .0059.
+  near "$(column p | sed -n 5p)" 0.01184229 0.01
+  # Clopper and Pearson's interval is .3605426 to .8088099.
+  near "$(column low | head -n 1)" -0.5394574 0.002
+  near "$(column high | head -n 1)" -0.0911901 0.002
+  near "$(column low | sed -n 3p)" 0.0911901 0.002
+  # Student's t is for other figures and other numbers: of 19 degrees of freedom, -.3 over .112390.
+  records almost share 0.0 1.0 1.0 1.0 1.0 0.0 0.0 0.0 0.0 0.0 1.0 1.0 1.0 1.0 1.0 1.0 0.0 1.0 1.0 0.0
+  claims 'almost > 0.9' '' g
+  near "$(column p | tail -n 1)" 0.01525 0.01
+  claims 'divided < 1.5' '' h
+  [ "$(column verdict | tail -n 1)" = shown ]
+  # One seed settles nothing.
+  record once 1 0 share
+  claims 'once > 0.999' '' i
+  [ "$(column verdict | tail -n 1)" = "not settled" ]
+}
+
 @test "where nothing was trained the figures decide; beside trained ones they are constants" {
   record count - 12 words
   record more - 13 words
@@ -170,6 +225,13 @@ END
   # Any of two comparisons could refute a claim: the p of the one that does counts twice.
   claims 'zero > c and a > zero' '' third
   [ "$(column 'p of Holm' | tail -n 1)" = 0.06 ]
+  sed -i '$d' tree/examples/claims.tsv
+  # A claim with several seeds in one part and one seed in another counts, whatever its p.
+  record once 1 0.0 bits
+  claims 'a > zero and a > once' '' fourth
+  claims 'a > zero' '' fourth
+  [ "$(column 'p of Holm' | tail -n 2 | paste -s -d ,)" = "1,0.02" ]
+  sed -i '$d' tree/examples/claims.tsv
   sed -i '$d' tree/examples/claims.tsv
   # With three more of the paper none of it is below .05.
   claims 'zero < c'
@@ -251,9 +313,13 @@ END
   printf '<!-- verdicts: paper -->\nold\n<!-- end of verdicts -->\n' >tree/examples/README.md
   run -1 tree/tools/verdicts --check
   [[ $output == *"examples/README.md: the verdicts are not those of the records; run tools/verdicts --write"* ]]
+  claims 'a > b' '' own
   tree/tools/verdicts --write
   tree/tools/verdicts --check
   grep -qx '| paper | 2 | 1 | 0 | 0 | 0 | 1 | 0 |' tree/README.md
+  # A comparison that no paper states is in no count.
+  grep -qx '| all | 2 | 1 | 0 | 0 | 0 | 1 | 0 |' tree/README.md
+  [ "$(grep -c '^| own ' tree/README.md)" -eq 0 ]
   [ "$(head -n 1 tree/README.md)$(tail -n 1 tree/README.md)" = textmore ]
   grep -q '| a 1.01, b 2.013 | .* | 3 | \*\*shown\*\* |' tree/examples/README.md
   grep -q '1 beyond this scale, 0 not read' tree/examples/README.md
