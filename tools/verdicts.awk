@@ -491,14 +491,16 @@ function cell(text) {
   gsub(/\|/, "\\|", text)
   return text
 }
-function print_table(name,    c, interval, beyond, unread) {
-  beyond = unread = 0
-  print "| place | claim | published | records | here | difference, 95 % interval | seeds | verdict |"
-  print "|---|---|---|---|---|---|---|---|"
+function print_table(name,    c, interval, rows, beyond, unread) {
+  beyond = unread = rows = 0
   for (c = 1; c <= n_claims; c++) {
     if (paper[c] != name) continue
     if (verdict[c] == "beyond this scale") { ++beyond; continue }
     if (verdict[c] == "not read") { ++unread; continue }
+    if (++rows == 1) {
+      print "| place | claim | published | records | here | difference, 95 % interval | seeds | verdict |"
+      print "|---|---|---|---|---|---|---|---|"
+    }
     interval = state[c] == "tested" ? " (" as_said(c, low[c]) " to " as_said(c, high[c]) ")" : ""
     printf "| %s | %s | %s | %s | %s | %s | %s | **%s**%s |\n", cell(place[c]), cell(claim[c]), cell(published[c]), setting[c], cell(figures(c)), \
       said_difference(c) interval, said_seeds(c), verdict[c], (why[c] == "" ? "" : cell(": " why[c]))

@@ -3,8 +3,8 @@
 # Whose p is that of train's default is the ext model itself.
 dropped = $(filter-out 0.9,$(drops))
 dropping = $(if $(filter 0.9,$(1)),$(ablated)ext,drop-$(1))
-# Orders of the text: BM25's, BM25's without hits of a segment's own articles, random. wide: of few long segments, as in the paper, where
-# one is about as long as an article.
+# Orders of the text: BM25's, BM25's without hits of a segment's own articles, random. wide: of few long segments (the paper's are about
+# as long as an article).
 kinds = bm25 others random
 shapes_ordered = order $(if $(wide),wide)
 of_orders = $(foreach g,$(shapes_ordered),$(foreach k,$(kinds),$(foreach p,$(order.drops),$(foreach s,$(order.seeds),$(g)-$(k)-$(p)-$(s)))))
