@@ -310,19 +310,22 @@ END
   claims 'a < b'
   claims beyond 'too large'
   printf 'text\n<!-- verdicts: counts -->\n<!-- end of verdicts -->\nmore\n' >tree/README.md
-  printf '<!-- verdicts: paper -->\nold\n<!-- end of verdicts -->\n' >tree/examples/README.md
+  printf '<!-- verdicts: %s -->\nold\n<!-- end of verdicts -->\n' paper lone own >tree/examples/README.md
   run -1 tree/tools/verdicts --check
   [[ $output == *"examples/README.md: the verdicts are not those of the records; run tools/verdicts --write"* ]]
   claims 'a > b' '' own
+  claims beyond 'too large' lone
   tree/tools/verdicts --write
   tree/tools/verdicts --check
   grep -qx '| paper | 2 | 1 | 0 | 0 | 0 | 1 | 0 |' tree/README.md
   # A comparison that no paper states is in no count.
-  grep -qx '| all | 2 | 1 | 0 | 0 | 0 | 1 | 0 |' tree/README.md
+  grep -qx '| all | 3 | 1 | 0 | 0 | 0 | 2 | 0 |' tree/README.md
   [ "$(grep -c '^| own ' tree/README.md)" -eq 0 ]
   [ "$(head -n 1 tree/README.md)$(tail -n 1 tree/README.md)" = textmore ]
   grep -q '| a 1.01, b 2.013 | .* | 3 | \*\*shown\*\* |' tree/examples/README.md
-  grep -q '1 beyond this scale, 0 not read' tree/examples/README.md
+  # A paper has a table where it has rows, and a count of its other statements.
+  [ "$(grep -c 'beyond this scale, 0 not read' tree/examples/README.md)" -eq 2 ]
+  [ "$(grep -c '^| place ' tree/examples/README.md)" -eq 2 ]
   sed -i 's/\*\*shown\*\*/**refuted**/' tree/examples/README.md
   run -1 tree/tools/verdicts --check
   echo '<!-- verdicts: paper -->' >>tree/README.md
