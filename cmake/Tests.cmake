@@ -138,7 +138,7 @@ endfunction()
 
 # The libFuzzer program NAME of SOURCE and LIBRARY....
 function(tessera_libfuzzer name source)
-  add_executable(${name} EXCLUDE_FROM_ALL ${source} ${CMAKE_SOURCE_DIR}/tests/fuzz/libfuzzer.cpp)
+  tessera_executable(${name} EXCLUDE_FROM_ALL ${source} ${CMAKE_SOURCE_DIR}/tests/fuzz/libfuzzer.cpp)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   if(tessera_infer IN_LIST ARGN)
     target_link_libraries(${name} PRIVATE dep::torch)
