@@ -102,19 +102,28 @@ function judge(c,    word, n, i, first, parts) {
   if (p_against[c] > 1) p_against[c] = 1
 }
 
-# choose_setting: of several settings the first that has every row of the test, else the first.
-function choose_setting(c,    list, word, n, m, i, j, missing) {
+# choose_setting: of several settings that which has every row of the test with the most seeds, the first of equals; else the first.
+function choose_setting(c,    list, word, n, m, i, j, least, most, best) {
   n = split(setting[c], list, " ")
   m = split(test[c], word, " ")
+  most = 0; best = 1
   for (i = 1; i <= n; i++) {
-    missing = 0
-    for (j = 1; j <= m; j++) if (is_row(word, j) && word[j] !~ /:/ && !has_row(list[i] ":" word[j])) missing = 1
-    if (!missing) break
+    least = 1000
+    for (j = 1; j <= m; j++)
+      if (is_row(word, j) && word[j] !~ /:/ && seeds_of(list[i] ":" word[j]) < least) least = seeds_of(list[i] ":" word[j])
+    if (least > most) { most = least; best = i }
   }
-  setting[c] = list[missing ? 1 : i]
+  setting[c] = list[best]
 }
 function is_row(word, j) { return word[j] !~ /^([<>=+-]|and|within|[0-9.]+)$/ }
-function has_row(at) { return at ~ /@/ ? at in unit : at in unit_of }
+# The number of seeds of a row, 0 if it has no record; where nothing was trained no row has more.
+function seeds_of(at,    list) {
+  if (at in unit_of) at = at "@" unit_of[at]
+  if (!(at in unit)) return at ~ /@several$/ ? 1 : 0
+  if (seeds[at] == "-") return 1000
+  if (split(seeds[at], list, "-") > 1) return list[2] - list[1] + 1
+  return split(seeds[at], list, " ")
+}
 
 # Words FROM to TO are SUM REL SUM [REL SUM]... [within MARGIN]. Returns how many comparisons it is.
 function chain(c, word, from, to,    margin, i, start, relation, next_relation, previous, parts) {

@@ -241,7 +241,7 @@ END
   [ "$(column verdict | paste -s -d ,)" = "not settled,not settled,not settled,not run,shown,not settled,not settled,not settled" ]
 }
 
-@test "the last record of a row, setting, seed and unit counts; of several settings the first that has every row" {
+@test "the last record of a row, setting, seed and unit counts; of several settings the first with the most seeds of every row" {
   record a 1 5 bits
   record a 1 3 bits
   record a 1 7 bits other
@@ -251,6 +251,12 @@ END
   [ "$(column figures | paste -s -d ';')" = "a 7, b 4;a 3, made/other:a 7" ]
   [ "$(column setting | head -n 1)" = made/other ]
   [ "$(column why | head -n 1)" = "one seed, points against it" ]
+  record b 1 4 bits
+  [ "$(column setting | head -n 1)" = made/s ]
+  record a 2 7 bits other
+  [ "$(column setting | head -n 1)" = made/s ]
+  record b 2 4 bits other
+  [ "$(column setting | head -n 1)" = made/other ]
   record a 1 3 nats
   refused '"a" has several units; write a@UNIT'
 }
