@@ -158,6 +158,28 @@ END
   [ "$(tail -n 4 got | head -n 1)" = 'b.html|2|The last.' ]
 }
 
+@test "ask: the line cited is that of the sentence that the answer has most words of" {
+  mkdir notes
+  printf 'The boiler hums. It was\nserviced on 14 March by Bob. The key\nhangs in the hall.\n' >notes/a.txt
+  "$ask/indices" passages notes >table
+  cited() { jq -nc --arg text "$1" '{$text, prompt: "Where?", retrieved: [{passages: [{document: 0}]}]}' | "$ask/passages.py" cite notes table; }
+  [ "$(cited 'It was serviced on 14 March.')" = '  [notes/a.txt:1]' ]
+  [ "$(cited 'In the hall.')" = '  [notes/a.txt:2]' ]
+  [ "$(cited 'No word')" = '  [notes/a.txt:1]' ]
+}
+
+@test "ask: folders and models with odd names, and a question that begins with -" {
+  needs_smollm2
+  ln -s "$smollm2" ./-model
+  mkdir -p -- '-odd\tdir'
+  printf 'The boat is named Petrel.\n' >'-odd\tdir/a.txt'
+  HOME=$PWD "$ask/ask" -model '-odd\tdir' '-What is the boat named?' >answer 2>said
+  grep -q Petrel answer
+  [ "$(tail -n 1 answer)" = '  [-odd\tdir/a.txt:1]' ]
+  [ ! -s said ]
+  [ -d .cache/tessera-ask ]
+}
+
 @test "ask: questions at the same time build the indices once, and what was not read is said to each" {
   needs_smollm2
   mkdir notes bin
