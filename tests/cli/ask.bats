@@ -173,7 +173,7 @@ END
   ln -s "$smollm2" ./-model
   mkdir -p -- '-odd\tdir'
   printf 'The boat is named Petrel.\n' >'-odd\tdir/a.txt'
-  HOME=$PWD "$ask/ask" -model '-odd\tdir' '-What is the boat named?' >answer 2>said
+  CACHE='' HOME=$PWD "$ask/ask" -model '-odd\tdir' '-What is the boat named?' >answer 2>said
   grep -q Petrel answer
   [ "$(tail -n 1 answer)" = '  [-odd\tdir/a.txt:1]' ]
   [ ! -s said ]
