@@ -156,7 +156,8 @@ Config parse_config(const core::Json& whole, const std::string& origin) {
   known("vocabulary-size", config.vocabulary, "").between(0, kMostTypes);
   expect_within_bounds(known, origin);
   // train writes the default of --context for rotary positions, and may train on longer segments.
-  if (config.family != nullptr)
+  // Other architectures have no positions.
+  if (config.family != nullptr && config.options.arch == "transformer")
     config.facts.positions = std::max(config.options.transformer.context, config.facts.segment);
   return config;
 }

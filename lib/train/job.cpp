@@ -66,8 +66,10 @@ From model_from(const Job& job, const shard::Dataset& data, std::string& tokeniz
     if (kTrainingOnly.count(field.name) || (adds && field.name.starts_with("memory-layer"))) {
       core::assign(field, now);
     } else if (now != core::to_strings(field)) {
+      const auto has = core::to_strings(field);
       core::bad_usage("--{}: {} has {}, not {}; leave the option out", field.name, job.from,
-          fmt::join(core::to_strings(field), ","), fmt::join(now, ","));
+          has.empty() ? "its default" : fmt::format("{}", fmt::join(has, ",")),
+          fmt::join(now, ","));
     }
   }
   auto model = new_model(options, loaded.model->vocabulary);
@@ -280,6 +282,9 @@ void add_terms(const Job& job, const From& from, Run& run) {
   expect(job.adapter.empty(),
       "an adapter cannot be trained on an adapted model; merge it with model merge and give the "
       "result to --from");
+  expect(!run.model->options.memory_layer.any(),
+      "cannot be combined with memory layers, which no model family of transformers has; train all "
+      "weights instead");
   const auto* const family = model::family_of(run.model->options, from.family);
   if (family == nullptr)
     core::bad_usage(

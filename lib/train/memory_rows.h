@@ -2,8 +2,8 @@
 // Trains few rows of a model's memory tables and nothing else: sparse memory fine-tuning (Lin et
 // al. 2025, "Continual Learning via Sparse Memory Finetuning", arXiv 2510.15103).
 //
-// A micro-batch changes those rows of a table that it reads most beside a background text, by
-// TF-IDF:
+// A micro-batch changes those rows of a table that its tokens, not its padding, read most beside a
+// background text, by TF-IDF:
 //
 //   score_i = n_i log((B + 1) / (b_i + 1))
 //

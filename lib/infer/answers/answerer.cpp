@@ -127,7 +127,9 @@ Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
   open_ = std::make_shared<OpenMemories>();
   open_->beside = open_beside(options_.memory, loaded_, options_.reach, windows, device_,
       nn::dtype(options_.compute.precision));
-  own_windows_ = plan_windows(windows, *loaded_.model, loaded_.facts);
+  auto asked = windows;
+  if (options_.dynamic.on && asked.carry == "auto") asked.carry = "off";
+  own_windows_ = plan_windows(asked, *loaded_.model, loaded_.facts);
   if (windows.bos_at == "window") {
     if (empty_.empty())
       core::bad_usage("--bos-at window: {} has no BOS token; give --bos", loaded_.folder);

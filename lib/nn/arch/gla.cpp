@@ -125,7 +125,8 @@ Tensor GatedDelta::forward(const Tensor& x, const MixerCall& call, const std::st
   const auto out = delta_scan({of_length_one(by_head(qkv[0])), of_length_one(by_head(qkv[1])),
       by_head(qkv[2]), beta, fading, first_state(x, call, name)});
   call.carry(name + ".state", out.state);
-  return c_proj_->forward(norm_->forward(out.o).reshape(x.sizes()) * torch::silu(parts[1]));
+  const auto o = norm_->forward(out.o.to(x.scalar_type()));
+  return c_proj_->forward(o.reshape(x.sizes()) * torch::silu(parts[1]));
 }
 
 namespace {

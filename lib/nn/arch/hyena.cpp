@@ -80,16 +80,20 @@ class HyenaMixer : public Mixer, public OwnFirstValues {
 
   Tensor make_filter(std::int64_t most) const {
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-    const auto options = frequency_.options().requires_grad(false);
+    const auto type = accumulation_type(frequency_);
+    const auto options = frequency_.options().dtype(type).requires_grad(false);
+    const auto map = [&](const Linear& by, const Tensor& x) {
+      return torch::linear(x, by.weight.to(type), by.bias.defined() ? by.bias.to(type) : by.bias);
+    };
     const auto j = torch::arange(std::min(most, length_), options).unsqueeze(1);
     const auto place = j / static_cast<double>(std::max<std::int64_t>(1, length_ - 1));
     const auto angle = 2 * M_PI / static_cast<double>(length_) * j *
                        at::linspace(1e-4, kBands - 1, kBands, options);
     auto x = torch::cat({place, angle.cos(), -angle.sin()}, 1);
     for (std::size_t i = 0; i + 1 < filter_.size(); ++i)
-      x = (frequency_ * filter_[i]->forward(x)).sin();
+      x = (frequency_.to(type) * map(*filter_[i], x)).sin();
     const auto fade = at::linspace(std::log(100) / 1.5, std::log(100) / 0.3, d_, options);
-    return (filter_.back()->forward(x) * (-place * fade).exp()).t();
+    return (map(*filter_.back(), x) * (-place * fade).exp()).t();
   }
 
   std::int64_t length_;

@@ -2,6 +2,7 @@
 
 #include "nn/base/upload.h"
 #include "nn/ops/bounded_slots.h"
+#include "nn/ops/gathered_sum.h"
 #include "nn/ops/leaky.h"
 
 namespace nn {
@@ -199,6 +200,7 @@ MosaicRows::MosaicRows(const Batch& batch, State* state, bool may_open)
   started_after_ = started | real.any(1);
   opening_ = may_open && dense && steps > 0 && !started.any().item<bool>();
   const auto lengths = real.sum(1);  // (B)
+  RowReads::of_tokens(torch::arange(steps) < lengths.unsqueeze(1));
   if (opening_) {
     pairs_ = torch::ones({batch.rows(), steps - 1}, torch::kBool);
   } else {

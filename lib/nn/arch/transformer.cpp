@@ -1,6 +1,7 @@
 #include "nn/arch/transformer.h"
 
 #include "nn/base/upload.h"
+#include "nn/ops/gathered_sum.h"
 
 namespace nn {
 
@@ -67,6 +68,7 @@ Transformer::Transformer(const ModelOptions& options, std::int64_t vocabulary)
 
 Hidden Transformer::forward(const Batch& batch, State* state) {
   KvCache cache(batch, state, context());
+  RowReads::of_tokens(batch.place.run >= 0);
   return decode(batch, cache, {}, watcher(), state);
 }
 

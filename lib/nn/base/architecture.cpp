@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -11,10 +12,10 @@ namespace {
 constexpr ArchFacts kFacts[] = {
     // name, reads_source, product_keys, layer_memory, options
     {"transformer", false, true, false,
-        "heads d-ff attention-dropout activation-dropout memory-key positions context "
+        "heads d-ff attention-dropout activation-dropout memory-key positions context norm "
         "final-norm activation bias norm-epsilon"},
     {"transformer-xl", false, true, true,
-        "heads d-ff attention-dropout activation-dropout memory-key final-norm activation "
+        "heads d-ff attention-dropout activation-dropout memory-key norm final-norm activation "
         "bias norm-epsilon layer-memory same-length clamp-length shared-biases"},
     {"lstm", false, false, false, "d-recurrent"},
     {"gla", false, true, false,
@@ -48,14 +49,23 @@ constexpr ArchFacts kFacts[] = {
         "heads attention-dropout memory-key norm-epsilon layer-memory same-length "
         "d-projection attention-every attention-last forget-bias highway-bias"},
     {"encoder-decoder", true, false, false,
-        "heads d-ff attention-dropout activation-dropout memory-key positions context "
+        "heads d-ff attention-dropout activation-dropout memory-key positions context norm "
         "final-norm activation bias norm-epsilon"},
 };
 
-// Adds the words of a text to `words`.
-void add_words(std::string text, char separator, std::set<std::string>& words) {
+// The same of mixers that are no architecture.
+constexpr std::pair<const char*, const char*> kMixerOptions[] = {
+    {"delta",
+        "heads d-ff activation-dropout memory-key activation bias norm-epsilon gla-convolution"},
+    {"retnet", "heads d-ff activation-dropout memory-key activation bias norm-epsilon"},
+    {"linear", "heads d-ff activation-dropout memory-key activation bias norm-epsilon"},
+};
+
+std::vector<std::string> words_of(std::string text, char separator = ' ') {
+  std::vector<std::string> words;
   std::istringstream in(std::move(text));
-  for (std::string word; std::getline(in, word, separator);) words.insert(word);
+  for (std::string word; std::getline(in, word, separator);) words.push_back(word);
+  return words;
 }
 
 }  // namespace
@@ -104,14 +114,20 @@ std::vector<std::string> architecture_names() {
 }
 
 std::string unused_options(ModelOptions options) {
-  std::set<std::string> known, used, mixers;
-  for (const auto& facts : kFacts) add_words(facts.options, ' ', known);
-  add_words(arch_facts(options.arch).options, ' ', used);
-  if (options.arch == "hybrid") add_words(options.mixers.list, ',', mixers);
-  for (const auto& mixer : mixers) {
-    const auto* const own = std::ranges::find(kFacts, mixer, &ArchFacts::name);
-    add_words(own != std::end(kFacts) ? own->options : arch_facts("gla").options, ' ', used);
+  std::map<std::string, std::string> uses(std::begin(kMixerOptions), std::end(kMixerOptions));
+  std::set<std::string> known, used;
+  for (const auto& facts : kFacts) {
+    uses[facts.name] = facts.options;
+    for (const auto& name : words_of(facts.options)) known.insert(name);
   }
+  std::vector<std::string> parts = {options.arch};
+  if (options.arch == "hybrid") {
+    auto mixers = words_of(options.mixers.list, ',');
+    mixers.resize(std::min(mixers.size(), static_cast<std::size_t>(options.shape.layers)));
+    parts.insert(parts.end(), mixers.begin(), mixers.end());
+  }
+  for (const auto& part : parts)
+    for (const auto& name : words_of(uses[part])) used.insert(name);
   ModelOptions usual;
   const auto asked = core::list_fields(options), defaults = core::list_fields(usual);
   std::vector<std::string> unused;

@@ -155,7 +155,7 @@ const ArchFacts& arch_facts(const std::string& name);
 /// Returns the names that --arch accepts.
 std::vector<std::string> architecture_names();
 /// Returns the options that differ from their defaults although the architecture does not use them:
-/// "--heads, --mixer-window". With arch hybrid, those that none of its mixers uses.
+/// "--heads, --mixer-window". With arch hybrid, those that none of its layers' mixers uses.
 std::string unused_options(ModelOptions options);
 
 }  // namespace nn

@@ -4,6 +4,7 @@
 
 #include "core/units.h"
 #include "nn/base/upload.h"
+#include "nn/ops/gathered_sum.h"
 
 namespace nn {
 namespace {
@@ -90,6 +91,7 @@ std::vector<std::int64_t> places(
 RealFirst::RealFirst(const Batch& batch) {
   const auto real = batch.place.run >= 0;
   count_ = real.sum(1);
+  RowReads::of_tokens(torch::arange(real.size(1)) < count_.unsqueeze(1));
   if (real.all().item<bool>()) return;
   order_ = real.logical_not().to(torch::kInt64).argsort(/*stable=*/true, 1);
   inverse_ = order_.argsort(/*stable=*/true, 1);

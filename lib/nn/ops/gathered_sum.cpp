@@ -58,9 +58,16 @@ RowReads::~RowReads() { counting = outer_; }
 
 void RowReads::add(const Tensor& values, const Tensor& rows) {
   if (counting == nullptr) return;
+  auto reads = torch::ones_like(rows);
+  if (const auto& real = counting->real_; real.defined())
+    reads = reads.view({real.numel(), -1}) * real.to(rows.device()).view({-1, 1});
   for (std::size_t i = 0; i < counting->tables_.size(); ++i)
     if (counting->tables_[i].is_same(values))
-      counting->counts_[i].index_add_(0, rows.flatten(), torch::ones_like(rows).flatten());
+      counting->counts_[i].index_add_(0, rows.flatten(), reads.flatten());
+}
+
+void RowReads::of_tokens(const Tensor& real) {
+  if (counting != nullptr) counting->real_ = real;
 }
 
 Tensor gathered_sum(const Tensor& values, const Tensor& rows, const Tensor& weights) {

@@ -25,11 +25,15 @@ class RowReads {
   RowReads(const RowReads&) = delete;
   RowReads& operator=(const RowReads&) = delete;
   ~RowReads();
-  /// Adds the reads of `rows` int64 if `values` is one of the tables.
+  /// Adds the reads of `rows` int64 if `values` is one of the tables: those of real tokens.
   static void add(const torch::Tensor& values, const torch::Tensor& rows);
+  /// Says which positions of the calls that follow are tokens and not padding: `real` (B, T) bool,
+  /// on the CPU, in the order in which the calls have them.
+  static void of_tokens(const torch::Tensor& real);
 
  private:
   const std::vector<torch::Tensor>&tables_, &counts_;
+  torch::Tensor real_;
   RowReads* outer_;
 };
 

@@ -149,3 +149,24 @@ DOCTEST_TEST_CASE("so is every variant") {
     properties::check_all(kVariants[i].first + ", variant " + std::to_string(i), options);
   }
 }
+
+DOCTEST_TEST_CASE(
+    "weights in bfloat16: each architecture and variant is near the same weights in float64") {
+  auto variants = kVariants;
+  for (const auto& arch : nn::architecture_names()) variants.emplace_back(arch, [](auto&) {});
+  for (const auto& [arch, vary] : variants) {
+    if (nn::arch_facts(arch).reads_source) continue;
+    DOCTEST_CAPTURE(arch);
+    auto options = properties::small_options(arch);
+    vary(options);
+    const auto model = properties::strong_model(options);
+    const torch::NoGradGuard no_grad;
+    const auto batch = properties::batch_of({properties::random_ids(24, 1)});
+    model->to(torch::kBFloat16);
+    const auto narrow = model->architecture->forward(batch, nullptr).output.to(torch::kFloat64);
+    model->to(torch::kFloat64);
+    const auto exact = model->architecture->forward(batch, nullptr).output;
+    const auto error = (narrow - exact).norm().item<double>() / exact.norm().item<double>();
+    DOCTEST_CHECK(error < 0.05);
+  }
+}

@@ -211,3 +211,40 @@ DOCTEST_TEST_CASE(
   const auto both = gradient(a->forward(x) + b->forward(x));
   DOCTEST_CHECK(gap(both, gradient(a->forward(x)) + gradient(b->forward(x))) < 1e-12);
 }
+
+DOCTEST_TEST_CASE("padding reads no row: a batch reads what its rows without padding read") {
+  const auto pad = properties::kPad;
+  const std::vector<properties::Ids> rows = {
+      {3, 1, 4, 1, 5, 9}, {2, 6, pad, pad, pad, pad}, {pad, 5, pad, 3, 5, pad}};
+  for (const auto& arch : nn::architecture_names())
+    for (const std::string kind : {"product-key", "ngram"}) {
+      if (!nn::arch_facts(arch).product_keys) continue;
+      if (kind == "ngram" && arch != "transformer") continue;
+      DOCTEST_CAPTURE(arch);
+      DOCTEST_CAPTURE(kind);
+      auto options = properties::small_options(arch);
+      options.memory_layer.kind = kind, options.memory_layer.rows = 50;
+      options.memory_layer.keys = 6, options.memory_layer.top_k = 2;
+      const auto model = properties::strong_model(options);
+      std::vector<Tensor> tables;
+      for (const auto& [name, weight] : model->named_weights())
+        if (name.ends_with("pool.values") || name.ends_with("ngram.tables"))
+          tables.push_back(weight);
+      DOCTEST_REQUIRE(tables.size() == 1);
+      const auto reads = [&](const std::vector<properties::Ids>& of) {
+        const torch::NoGradGuard no_grad;
+        const std::vector<Tensor> counts = {torch::zeros({tables[0].size(0)}, torch::kInt64)};
+        const nn::RowReads counting(tables, counts);
+        model->architecture->forward(properties::batch_of(of), nullptr);
+        return counts[0];
+      };
+      auto alone = torch::zeros({tables[0].size(0)}, torch::kInt64);
+      for (const auto& row : rows) {
+        properties::Ids real;
+        std::ranges::copy_if(row, std::back_inserter(real), [&](auto id) { return id != pad; });
+        alone += reads({real});
+      }
+      DOCTEST_CHECK(alone.sum().item<std::int64_t>() > 0);
+      DOCTEST_CHECK(reads(rows).equal(alone));
+    }
+}

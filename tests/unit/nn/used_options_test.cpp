@@ -50,7 +50,7 @@ bool matters(const nn::ModelOptions& options, const std::string& name) {
   };
   return std::ranges::any_of(
       std::vector<std::string>{"on", "off", "1", "2", "3", "8", "50", "0.25", "output", "rope",
-          "relu", "sum", "none", "window", "long=4 short=2"},
+          "post", "relu", "sum", "none", "window", "long=4 short=2"},
       differs);
 }
 
@@ -90,7 +90,11 @@ DOCTEST_TEST_CASE("options that the architecture does not use are named") {
   DOCTEST_CHECK(nn::unused_options(options) == "--mixer-window");
   options.arch = "hybrid", options.shape.heads = 2, options.mixers.state = 5;
   options.mixers.list = "window,retnet", options.gla.convolution = 2;
+  DOCTEST_CHECK(nn::unused_options(options) == "--gla-convolution, --channel-state");
+  options.mixers.list = "window,delta";
   DOCTEST_CHECK(nn::unused_options(options) == "--channel-state");
-  options.mixers.list = "s4d";
+  options.shape.layers = 1;
+  DOCTEST_CHECK(nn::unused_options(options) == "--gla-convolution, --channel-state");
+  options.mixers.list = "s4d", options.shape.layers = 4;
   DOCTEST_CHECK(nn::unused_options(options) == "--heads, --gla-convolution, --mixer-window");
 }
