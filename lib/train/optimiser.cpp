@@ -351,8 +351,7 @@ std::unique_ptr<Optimiser> make_optimiser(
     const bool any = std::any_of(asked.begin(), asked.end(),
         [](const auto& named) { return nn::is_hidden_matrix(named.first, named.second); });
     if (!any)
-      core::bad_usage(
-          "--optimiser: muon needs matrices of layers, and none is trained; use adamw");
+      core::bad_usage("--optimiser: muon needs matrices of layers, and none is trained; use adamw");
     return std::make_unique<Muon>(options, std::move(weights));
   }
   core::bad_usage(
