@@ -83,11 +83,14 @@ int write_samples(SampleOptions options, const cli::Context& context) {
   settings.check();
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   const auto device = nn::device(options.compute.device);
+  const bool retrieves = options.prompts.chat && settings.retrieve.any();
   auto prompts = options.prompts.open(
       settings, options.model, options.turns.settle(settings.retrieve, options.prompts.chat));
   settings.seed = static_cast<std::uint64_t>(context.seed);
+  auto loaded = load(options, device);
+  if (retrieves) *options.turns.words = infer::word_vectors(loaded);
   infer::Generator generator(
-      load(options, device), settings, options.memory, device, options.graph.on());
+      std::move(loaded), settings, options.memory, device, options.graph.on());
   if (generator.tokenizer().kind() == text::TokenizerKind::bytes) prompts.take_any_bytes();
 
   core::Output out(context.output);

@@ -106,7 +106,8 @@ Analyzer::Analyzer() : stemmer_(sb_stemmer_new("porter", "UTF_8"), sb_stemmer_de
 
 Analyzer::~Analyzer() = default;
 
-void Analyzer::analyze(std::string_view text, std::vector<std::uint32_t>& terms) {
+void Analyzer::analyze(std::string_view text, std::vector<std::uint32_t>& terms,
+    std::vector<std::string_view>* words) {
   const char *p = text.data(), *end = p + text.size();
   while (p < end) {
     const core::Char at = core::decode_char(p, end);
@@ -118,8 +119,10 @@ void Analyzer::analyze(std::string_view text, std::vector<std::uint32_t>& terms)
     bool text_in_it = false;
     const char* stop = word_end(p, end, text_in_it);
     if (text_in_it) {
-      const auto number = term_of({p, static_cast<std::size_t>(stop - p)});
+      const std::string_view word(p, static_cast<std::size_t>(stop - p));
+      const auto number = term_of(word);
       if (number != kStopped) terms.push_back(number);
+      if (number != kStopped && words != nullptr) words->push_back(word);
     }
     p = stop;
   }

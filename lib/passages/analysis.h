@@ -23,8 +23,9 @@ class Analyzer {
   Analyzer(Analyzer&&) = delete;
 
   /// Appends the numbers of the terms of `text`, in order. Terms are numbered in order of
-  /// appearance.
-  void analyze(std::string_view text, std::vector<std::uint32_t>& terms);
+  /// appearance. `words` (null: not needed) receives the word of each, which points into `text`.
+  void analyze(std::string_view text, std::vector<std::uint32_t>& terms,
+      std::vector<std::string_view>* words = nullptr);
   /// Returns the number of distinct terms so far.
   std::size_t size() const { return terms_.size(); }
   const std::string& term(std::uint32_t number) const { return terms_[number]; }

@@ -91,6 +91,11 @@ class PassageIndex {
   /// Returns true for a token that text does not encode to.
   bool is_special(std::uint32_t id) const;
   std::optional<std::uint32_t> term(std::string_view text) const;
+  /// Returns the idf of a term, which no passage may have.
+  double idf(std::string_view text) const {
+    const auto number = term(text);
+    return number ? static_cast<double>(idf_[*number]) : std::log1p((size() + 0.5) / 0.5);
+  }
 
   /// Returns the best passages for each query; see BlockSearcher.
   Hits search(std::span<const Bm25Query> queries, std::uint32_t top, int jobs = 1) const;

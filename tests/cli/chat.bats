@@ -94,7 +94,12 @@ setup() {
   sample "${flags[@]}" --prompt 'who are you' | cmp - unknown
   printf 'a shed\nwho are you\n' >turns
   run --separate-stderr sample -m model --chat --max-tokens 9 --retrieve notes.bm25 turns
-  [[ $stderr == *'sample: passages were found for 1 of 2 turns' ]] || { echo "$stderr" && return 1; }
+  [[ $stderr == *'sample: passages were used for 1 of 2 turns' ]] || { echo "$stderr" && return 1; }
+  printf 'a shed\na shed of zinc\n' >turns
+  run --separate-stderr sample -m model --chat --max-tokens 9 --retrieve notes.bm25 --retrieve-cover 1 turns
+  [[ $stderr == *'sample: passages were used for 1 of 2 turns' ]] || { echo "$stderr" && return 1; }
+  run --separate-stderr sample -m model --chat --max-tokens 9 --retrieve notes.bm25 --retrieve-cover 0 turns
+  [[ $stderr == *'sample: passages were used for 2 of 2 turns' ]] || { echo "$stderr" && return 1; }
   run --separate-stderr sample "${flags[@]}" --retrieve-k 2 --prompt hi
   [ "$status" -eq 64 ]
   [ "$stderr" = 'sample: --retrieve-k: requires --chat and --retrieve' ]

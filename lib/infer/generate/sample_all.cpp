@@ -127,7 +127,7 @@ std::string SampledTotals::from_memories() const {
   }
   if (!text.empty()) text = fmt::format("of {} tokens, {}", tokens, text);
   if (turns > 0)
-    add(text, "; ", fmt::format("passages were found for {} of {} turns", with_passages, turns));
+    add(text, "; ", fmt::format("passages were used for {} of {} turns", with_passages, turns));
   if (!unused.empty())
     text +=
         fmt::format("; less than 1 % is almost nothing: see tessera-memories(7) for {}", unused);

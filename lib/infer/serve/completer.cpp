@@ -132,6 +132,7 @@ Completer::Completer(const CompleterOptions& options)
   } catch (const core::Error&) {  // no token begins a document
   }
   served_.system = options_.system, served_.folder = options_.model;
+  if (options_.retrieve.any()) *options_.turns.words = word_vectors(loaded_);
   auto revision = options_.turns.settle(options_.retrieve, /*chat=*/true);
   try {
     auto chat = model::chat_of(options_.model);

@@ -1,16 +1,12 @@
 #include "infer/windows/retriever.h"
 
 #include "core/chosen_options.h"
+#include "passages/analysis.h"
 
 namespace infer {
 namespace {
 
 using torch::Tensor;
-
-std::uint64_t document_at(const shard::Documents& documents, std::uint64_t element) {
-  const auto after = std::upper_bound(documents.end.begin(), documents.end.end(), element);
-  return static_cast<std::uint64_t>(after - documents.end.begin());
-}
 
 std::uint64_t begin_of(const shard::Documents& documents, std::uint64_t document) {
   return document == 0 ? 0 : documents.end[document - 1];
@@ -23,8 +19,6 @@ void put(const Tensor& rows, std::int64_t i, std::int64_t before, std::int64_t l
   out[to].slice(0, before, before + length).copy_(rows[i].slice(0, 0, length));
 }
 
-constexpr std::uint64_t kMostPassageTokens = 256;
-constexpr std::size_t kMostFormBytes = 1 << 20;
 constexpr const char* kDefaultForm =
     "Notes:\n{{ passages | join('\\n') }}\n\n{{ question }}\n"
     "Answer with the sentence of the notes that says it.";
@@ -36,7 +30,7 @@ constexpr std::string_view kWordsOfQuestions =
 
 text::ChatTemplate read_form(const std::string& file) {
   if (file.empty()) return {kDefaultForm, "the default of --retrieve-template"};
-  return {core::read_text(file, kMostFormBytes), file};
+  return {core::read_text(file, /*most=*/1 << 20), file};
 }
 
 }  // namespace
@@ -106,7 +100,9 @@ std::vector<std::uint32_t> WindowPrefixes::query(const Span& span) const {
 }
 
 const std::vector<passages::UnitRange>& WindowPrefixes::own_passages(std::uint64_t element) {
-  const auto document = document_at(data_.documents(), element);
+  const auto& ends = data_.documents().end;
+  const auto after = std::ranges::upper_bound(ends, element);
+  const auto document = static_cast<std::uint64_t>(after - ends.begin());
   if (document == document_) return own_;
   const std::uint64_t begin = begin_of(data_.documents(), document);
   std::vector<std::uint32_t> tokens(data_.documents().end[document] - begin);
@@ -197,6 +193,8 @@ void TurnOptions::fields(core::FieldList& f) {
   f("retrieve-least", least,
       "in a chat, leave out passages with less than this fraction of the best one's score")
       .between(0, 1);
+  f("retrieve-cover", cover, "in a chat, least share of the turn's words that a passage covers")
+      .between(0, 1);
   f("retrieve-template", form,
       "file of a Jinja template that makes the last turn of a chat of `passages` and `question`");
 }
@@ -219,15 +217,40 @@ text::Chat::Revision TurnOptions::settle(RetrieveOptions& retrieve, bool chat) c
 }
 
 TurnPassages::TurnPassages(const std::string& index, std::int64_t tokens, TurnOptions options)
-    : index_(index), tokens_(tokens > 0 ? static_cast<std::uint64_t>(tokens) : kMostPassageTokens),
+    : index_(index), tokens_(tokens > 0 ? static_cast<std::uint64_t>(tokens) : 256),
       options_(std::move(options)), form_(read_form(options_.form)) {}
+
+bool TurnPassages::covers(const std::string& turn, const std::vector<std::string>& texts) const {
+  if (!*options_.words || options_.cover == 0) return true;
+  passages::Analyzer analyzer;
+  std::vector<std::uint32_t> common, asked, terms;
+  std::vector<std::string_view> words;
+  analyzer.analyze(kWordsOfQuestions, common);
+  analyzer.analyze(turn, asked, &words);
+  const Tensor vectors = (*options_.words)(words);
+  return std::ranges::any_of(texts, [&](const std::string& text) {
+    terms.clear(), words.clear();
+    analyzer.analyze(text, terms, &words);
+    if (terms.empty()) return false;
+    const Tensor nearest = vectors.mm((*options_.words)(words).t()).amax(1).clamp_min(0);
+    double over = 0;  // sum w (c - cover)
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      if (std::ranges::count(common, asked[i]) > 0) continue;
+      const bool there = std::ranges::count(terms, asked[i]) > 0;
+      const double c = there ? 1 : nearest[static_cast<std::int64_t>(i)].item<double>();
+      over += index_.idf(analyzer.term(asked[i])) * (c - options_.cover);
+    }
+    return over >= 0;
+  });
+}
 
 core::OrderedJson TurnPassages::put_into(core::OrderedJson& messages) const {
   Prefixes found;
-  auto texts = core::OrderedJson::array();
+  std::vector<std::string> texts;
   auto& last = messages.back();
   const auto content = last.find("content");
-  if (last.at("role") != "user" || content == last.end() || !content->is_string()) return texts;
+  if (last.at("role") != "user" || content == last.end() || !content->is_string())
+    return core::OrderedJson::array();
   const auto question = content->get<std::string>();
   passages::PassageQueries queries(index_);
   auto terms = queries.terms_of(question);
@@ -242,6 +265,7 @@ core::OrderedJson TurnPassages::put_into(core::OrderedJson& messages) const {
     texts.push_back(index_.tokenizer()->decode(tokens));
     found.push_back({{tokens.begin(), tokens.end()}, hit.unit, score});
   }
+  if (!found.empty() && !covers(question, texts)) found.clear();
   if (!found.empty())
     *content = form_.render({{"passages", texts}, {"question", question}}, std::time(nullptr));
   return to_json(found, index_);

@@ -85,13 +85,21 @@ PrefixedBatch prepend(const nn::Batch& host, const std::vector<std::int64_t>& le
 nn::Hidden without_prefixes(const nn::Hidden& hidden, const PrefixedBatch& prefixed,
     const std::vector<std::int64_t>& lengths);
 
+/// Returns unit vectors (n, d) of n > 0 words, float32 on the CPU.
+using WordVectors = std::function<torch::Tensor(const std::vector<std::string_view>&)>;
+
 /// Options of passages for a turn. The passages that share most with the words of the turn are
 /// retrieved once, by BM25: at most `k`, and only those whose score is at least `least` times the
-/// best one's.
+/// best one's. None, unless one covers `cover` of the turn: sum w c / sum w over the words of the
+/// turn that are searched for; w is the idf; c is 1 for a term of the passage, else the largest
+/// cosine with a word of the passage, at least 0.
 struct TurnOptions {
   std::int64_t k = 3;
-  double least = 0.5;
+  double least = 0.5, cover = 0.5;
   std::string form;  ///< file of a template with `passages` and `question`; empty: the default
+  /// Of the model, which may be loaded after settle(); several threads may call them. Null: passages
+  /// cover any turn.
+  std::shared_ptr<WordVectors> words = std::make_shared<WordVectors>();
   void fields(core::FieldList& f);
 
   /// Returns what a chat does with the index of `retrieve`, which is then no longer that of
@@ -113,6 +121,8 @@ class TurnPassages {
   core::OrderedJson put_into(core::OrderedJson& messages) const;
 
  private:
+  bool covers(const std::string& turn, const std::vector<std::string>& texts) const;
+
   passages::PassageIndex index_;
   std::uint64_t tokens_;
   TurnOptions options_;

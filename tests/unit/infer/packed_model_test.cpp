@@ -76,6 +76,38 @@ DOCTEST_TEST_CASE("weights that are packed as they are read decode as those of t
   }
 }
 
+DOCTEST_TEST_CASE("words have the mean vectors of their tokens, minus the vocabulary's mean") {
+  const TemporaryFolder folder;
+  const nn::Model whole = saved_model(folder, /*tied=*/true, 256);
+  const auto table = whole.architecture->embedding()->tables.at(0);
+  const std::vector<std::string_view> words = {"boiler", "x"};
+  for (const auto precision : {infer::Precision::float32, infer::Precision::int8}) {
+    auto loaded = infer::load_to_decode(folder.path, torch::kCPU, precision);
+    model::give_tokenizer(loaded, "bytes");
+    DOCTEST_CHECK((infer::packed_in(loaded) != nullptr) == (precision == infer::Precision::int8));
+    const Tensor got = infer::word_vectors(loaded)(words);
+    DOCTEST_REQUIRE(got.sizes() == torch::IntArrayRef{2, table.size(1)});
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const std::string text = " " + std::string(words[i]);
+      std::vector<double> expected;
+      double square = 0;
+      for (std::int64_t j = 0; j < table.size(1); ++j) {
+        double x = 0, mean = 0;
+        for (const char c : text) x += table[static_cast<unsigned char>(c)][j].item<double>();
+        for (std::int64_t id = 0; id < 256; ++id) mean += table[id][j].item<double>() / 256;
+        expected.push_back(x / static_cast<double>(text.size()) - mean);
+        square += expected.back() * expected.back();
+      }
+      double dot = 0;
+      for (std::size_t j = 0; j < expected.size(); ++j)
+        dot += expected[j] / std::sqrt(square) *
+               got[static_cast<std::int64_t>(i)][static_cast<std::int64_t>(j)].item<double>();
+      DOCTEST_CHECK(
+          dot == doctest::Approx(1).epsilon(precision == infer::Precision::float32 ? 1e-5 : 1e-2));
+    }
+  }
+}
+
 DOCTEST_TEST_CASE("a model without its packed weights has their shapes, and the same fingerprint") {
   const TemporaryFolder folder;
   const nn::Model whole = saved_model(folder, true);

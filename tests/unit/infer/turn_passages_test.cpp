@@ -2,6 +2,8 @@
 
 #include "infer/windows/retriever.h"
 
+#include <numeric>
+
 #include "retrieved_text.h"
 #include "unit/temporary_folder.h"
 #include "unit/thrown.h"
@@ -19,6 +21,43 @@ retrieved::Index index_of_notes() {
   for (const auto& note : kNotesOfTurns) text.documents.emplace_back(note.begin(), note.end());
   return retrieved::Index(text, 0);
 }
+
+// The words of the notes that are terms, with their terms.
+const std::vector<std::vector<std::pair<std::string, std::string>>> kTermsOfNotes = {
+    {{"boiler", "boiler"}, {"hums", "hum"}, {"March", "march"}},
+    {{"boiler", "boiler"}, {"shed", "shed"}, {"leaks", "leak"}},
+    {{"long", "long"}, {"letter", "letter"}, {"may", "mai"}, {"wait", "wait"}},
+    {{"green", "green"}, {"shed", "shed"}, {"locked", "lock"}}};
+
+/// Vectors of words by their bytes.
+struct Bytes {
+  torch::Tensor table = torch::randn({256, 4});
+  std::vector<double> vector_of(std::string_view word) const {
+    const auto rows = table.accessor<float, 2>();
+    std::vector<double> vector(4, 0.0);
+    double square = 0;
+    for (std::size_t j = 0; j < 4; ++j) {
+      for (const char c : word)
+        vector[j] +=
+            static_cast<double>(rows[static_cast<unsigned char>(c)][static_cast<std::int64_t>(j)]);
+      square += vector[j] * vector[j];
+    }
+    for (auto& x : vector) x /= std::sqrt(square);
+    return vector;
+  }
+  double cosine(std::string_view a, std::string_view b) const {
+    const auto u = vector_of(a), v = vector_of(b);
+    return std::inner_product(u.begin(), u.end(), v.begin(), 0.0);
+  }
+  infer::WordVectors words() const {
+    return [this](const std::vector<std::string_view>& words) {
+      torch::Tensor all = torch::empty({std::ssize(words), 4});
+      for (std::size_t i = 0; i < words.size(); ++i)
+        all[static_cast<std::int64_t>(i)] = torch::tensor(vector_of(words[i]), torch::kFloat32);
+      return all;
+    };
+  }
+};
 
 struct Turned {
   core::OrderedJson messages, passages;
@@ -86,6 +125,75 @@ DOCTEST_TEST_CASE("turn passages: a template of one's own, and short passages") 
   folder.file("form", "{{ question");
   const auto fault = thrown([&] { turned(options, text::user_turn("green")); });
   DOCTEST_CHECK(fault.names(options.form));
+}
+
+DOCTEST_TEST_CASE("turn passages: none is used if none covers the words of the turn") {
+  torch::manual_seed(5);
+  const auto index = index_of_notes();
+  const Bytes bytes;
+  const auto found = [&](const std::string& question, double cover, bool compares = true) {
+    infer::TurnOptions options;
+    options.cover = cover, options.least = 0;
+    if (compares) *options.words = bytes.words();
+    const infer::TurnPassages passages(index.path, 0, options);
+    auto messages = text::user_turn(question);
+    auto list = passages.put_into(messages);
+    DOCTEST_CHECK((messages == text::user_turn(question)) == list.empty());
+    return list;
+  };
+  // The words that are searched for, with their terms and how many notes have them.
+  struct Word {
+    std::string text, term;
+    double notes;
+  };
+  const std::vector<std::pair<std::string, std::vector<Word>>> asked = {
+      {"How green is the painter's shed?",
+          {{"green", "green", 1}, {"painter's", "painter", 0}, {"shed", "shed", 2}}},
+      {"Who Locks sheds in June?",
+          {{"Locks", "lock", 1}, {"sheds", "shed", 2}, {"June", "june", 0}}},
+      {"Where do Zebras wait?", {{"Zebras", "zebra", 0}, {"wait", "wait", 1}}}};
+  for (const auto& [question, words] : asked) {
+    const auto list = found(question, 0);
+    DOCTEST_REQUIRE(!list.empty());
+    double best = 0;
+    for (const auto& passage : list) {
+      double covered = 0, all = 0;
+      const auto& note = kTermsOfNotes[passage.at("passage").get<std::size_t>()];
+      for (const auto& word : words) {
+        double c = 0;
+        for (const auto& [text, term] : note)
+          c = std::max(c, term == word.term ? 1.0 : bytes.cosine(word.text, text));
+        const double idf = std::log(1 + (4 - word.notes + 0.5) / (word.notes + 0.5));
+        covered += idf * c, all += idf;
+      }
+      best = std::max(best, covered / all);
+    }
+    DOCTEST_REQUIRE(best < 0.999);
+    DOCTEST_CHECK(found(question, best - 1e-5) == list);
+    DOCTEST_CHECK(found(question, best + 1e-5).empty());
+    DOCTEST_CHECK(found(question, 1, false) == list);
+  }
+  DOCTEST_CHECK(found("Is the green shed locked?", 1).size() > 0);
+}
+
+DOCTEST_TEST_CASE("turn passages: words opposite to all of a passage cover nothing") {
+  const auto index = index_of_notes();
+  const auto found = [&](double cover) {
+    infer::TurnOptions options;
+    options.cover = cover;
+    *options.words = [](const std::vector<std::string_view>& words) {
+      const auto rows = torch::ones({std::ssize(words), 1});
+      for (std::size_t i = 0; i < words.size(); ++i)
+        if (words[i] == "zzz") rows[static_cast<std::int64_t>(i)] = -1;
+      return rows;
+    };
+    const infer::TurnPassages passages(index.path, 0, options);
+    auto messages = text::user_turn("zzz letter");
+    return passages.put_into(messages).size();
+  };
+  const double letter = std::log(1 + 3.5 / 1.5), other = std::log(1 + 4.5 / 0.5);
+  DOCTEST_CHECK(found(letter / (letter + other) - 1e-5) == 1);
+  DOCTEST_CHECK(found(letter / (letter + other) + 1e-5) == 0);
 }
 
 DOCTEST_TEST_CASE("turn passages: options of windows and of chats exclude each other") {

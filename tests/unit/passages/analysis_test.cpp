@@ -32,6 +32,19 @@ DOCTEST_TEST_CASE("lower case, stop words, Porter's stems") {
   DOCTEST_CHECK(terms_of("<unk> @-@ = = ").size() == 1);
 }
 
+DOCTEST_TEST_CASE("words are as they stand in the text, with their terms") {
+  passages::Analyzer analyzer;
+  const std::string text = "The Ponies of Anna's pony, it is said";
+  std::vector<std::uint32_t> numbers, alone;
+  std::vector<std::string_view> words;
+  analyzer.analyze(text, numbers, &words);
+  analyzer.analyze(text, alone);
+  DOCTEST_CHECK(numbers == alone);
+  DOCTEST_CHECK(words == std::vector<std::string_view>{"Ponies", "Anna's", "pony", "said"});
+  DOCTEST_CHECK(words.at(0).data() == text.data() + 4);
+  DOCTEST_CHECK(numbers.at(0) == numbers.at(2));
+}
+
 DOCTEST_TEST_CASE("where words end") {
   DOCTEST_CHECK(terms_of("don't U.S.A. 3.14 1,000; x:y 8:30 a.5") ==
                 Terms{"don't", "u.s.a", "3.14", "1,000", "x:y", "8", "30", "5"});
