@@ -12,7 +12,6 @@
 // al. 2020 call this variant "Lucene (accurate)".
 // Lists the terms of each unit of a data set (a segment, a document) with their counts, for BM25.
 
-#include "core/mapped_file.h"
 #include "core/unnamed_file.h"
 #include "passages/bm25_kernels.h"
 

@@ -1,13 +1,6 @@
 #pragma once
 // What the functions of include/tessera share. Not installed.
 
-#include <cstdint>
-#include <functional>
-#include <set>
-#include <string>
-#include <type_traits>
-
-#include "core/error.h"
 #include "core/options.h"
 #include "tessera/error.h"
 #include "tessera/options.h"

@@ -7,7 +7,6 @@
 #include "nn/memory/entry_ring.h"
 #include "train/batches.h"
 #include "train/gradient_shards.h"
-#include "train/optimiser.h"
 
 namespace train {
 

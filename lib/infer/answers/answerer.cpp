@@ -1,6 +1,5 @@
 #include "infer/answers/answerer.h"
 
-#include "infer/loops/make_engine.h"
 #include "infer/score/report.h"
 #include "model/adapter.h"
 #include "model/tokenizer_file.h"

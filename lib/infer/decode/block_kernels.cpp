@@ -2,12 +2,6 @@
 
 #include "infer/decode/block_kernels.h"
 
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <cstring>
-
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #define INFER_BLOCK_KERNELS
 #if defined(__GNUC__) && !defined(__clang__)  // gcc 12 warns about its own header

@@ -7,10 +7,6 @@
 //   scale step sum_i(n_i q_i) + least step sum_i(q_i),
 // where both sums over i are exact.
 
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
 #include "model/gguf/gguf_blocks.h"
 
 namespace infer {

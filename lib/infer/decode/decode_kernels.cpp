@@ -1,15 +1,6 @@
 #include "infer/decode/decode_kernels.h"
 
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <cstring>
-#include <memory>
 #include <mutex>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 #ifdef __AVX2__
 #if defined(__GNUC__) && !defined(__clang__)  // gcc 12 warns about its own header
@@ -22,7 +13,6 @@
 #define INFER_HALF_PRODUCTS [[gnu::target("avx512f,avx512bf16")]]
 #endif
 
-#include "core/error.h"
 #include "core/mapped_file.h"
 #include "infer/decode/block_kernels.h"
 #include "nn/kernels/row_math.h"

@@ -6,7 +6,6 @@
 #include <omp.h>
 
 #include "nn/arch/mosaic.h"
-#include "nn/layers/embedding.h"
 
 namespace infer {
 

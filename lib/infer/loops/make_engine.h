@@ -7,7 +7,6 @@
 #include "infer/decode/decode_engine.h"
 #include "infer/decode/decode_weights.h"
 #include "infer/windows/retriever.h"
-#include "model/folder.h"
 #include "nn/base/fixed_sequence.h"
 #include "nn/base/runtime.h"
 #include "nn/layers/kv_cache.h"

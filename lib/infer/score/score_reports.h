@@ -5,7 +5,6 @@
 
 #include "infer/score/evaluation.h"
 #include "infer/score/text_report.h"
-#include "ranks/group.h"
 
 namespace infer {
 

@@ -2,7 +2,6 @@
 
 #include <future>
 
-#include "infer/loops/make_engine.h"
 #include "infer/serve/open_job.h"
 #include "model/tokenizer_file.h"
 

@@ -2,7 +2,6 @@
 // Dynamic evaluation: the weights follow the text by a gradient step on each window after it was
 // scored (Mikolov et al. 2010; Krause et al. 2018).
 
-#include "core/options.h"
 #include "nn/arch/model.h"
 
 namespace infer {

@@ -1,7 +1,6 @@
 #include "nn/arch/mosaic.h"
 
 #include "nn/base/upload.h"
-#include "nn/layers/embedding.h"
 
 namespace nn {
 

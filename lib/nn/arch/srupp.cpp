@@ -1,7 +1,5 @@
 #include "nn/arch/srupp.h"
 
-#include "nn/layers/embedding.h"
-
 namespace nn {
 namespace {
 

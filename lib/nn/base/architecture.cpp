@@ -2,8 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <map>
-#include <set>
 #include <sstream>
 
 namespace nn {

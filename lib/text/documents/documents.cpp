@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "core/json_line.h"
-#include "core/plain_text.h"
 #include "core/units.h"
 #include "text/documents/parquet_reader.h"
 #include "text/python/python_text.h"

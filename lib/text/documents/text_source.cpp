@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "core/path_kind.h"
-#include "core/plain_text.h"
 #include "core/units.h"
 #include "shard/documents_codec.h"
 #include "text/documents/documents.h"

@@ -1,6 +1,5 @@
 #include "text/formats/sentencepiece.h"
 
-#include "core/json.h"
 #include "core/plain_text.h"
 #include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/piece_text.h"
