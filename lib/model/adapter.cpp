@@ -6,9 +6,6 @@
 namespace model {
 namespace {
 
-using core::Code;
-using core::fail;
-
 constexpr std::size_t kConfigBytes = std::size_t{1} << 22;
 constexpr std::string_view kBase = "base_model.model.";
 constexpr std::string_view kWeight = ".weight";
@@ -20,13 +17,14 @@ std::string module_of(const std::string& tensor) {
 std::string config_of(const std::string& folder) {
   const std::string path = folder + "/" + kAdapterConfigFile;
   if (!core::exists(path))
-    fail(Code::no_input, "{}: not an adapter's folder: it has no {}{}", folder, kAdapterConfigFile,
+    core::fail(core::Code::no_input, "{}: not an adapter's folder: it has no {}{}", folder,
+        kAdapterConfigFile,
         latest_checkpoint(folder)
             ? "; its training has not finished: give the folder as the model, without an adapter"
             : "");
   const std::string weights = folder + "/" + kAdapterWeightsFile;
   if (!core::exists(weights))
-    fail(Code::no_input, "{}: has no {}{}", folder, kAdapterWeightsFile,
+    core::fail(core::Code::no_input, "{}: has no {}{}", folder, kAdapterWeightsFile,
         core::exists(folder + "/adapter_model.bin")
             ? ", and adapter_model.bin is not read; save it with safe_serialization=True"
             : "; is the folder complete?");

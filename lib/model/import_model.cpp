@@ -14,7 +14,6 @@
 namespace model {
 namespace {
 
-using core::Code;
 using core::fail;
 
 std::shared_ptr<nn::Model> blank_model(const ImportedModel& read, const std::string& origin) {
@@ -67,8 +66,8 @@ std::string checkpoint_at(const std::string& path) {
   for (const char* name : core::kCheckpointNames)
     if (core::exists(path + "/" + name)) return path + "/" + name;
   if (core::exists(path + "/config.json") && core::exists(path + "/model.safetensors"))
-    fail(Code::no_input, "{}: is already a model that programs read; give it to -m", path);
-  fail(Code::no_input, "{}: has none of {}, pytorch_model.bin", path,
+    fail(core::Code::no_input, "{}: is already a model that programs read; give it to -m", path);
+  fail(core::Code::no_input, "{}: has none of {}, pytorch_model.bin", path,
       fmt::join(core::kCheckpointNames, ", "));
 }
 

@@ -56,8 +56,6 @@ void flatten(const core::OrderedJson& object, const std::string& before, core::O
   }
 }
 
-using core::Code;
-
 // Runs the parts of a check and records the errors that they throw.
 class Check {
  public:
@@ -67,7 +65,7 @@ class Check {
     try {
       part();
     } catch (const core::Error& error) {
-      if (error.code() == Code::io) throw;
+      if (error.code() == core::Code::io) throw;
       found(error.what());
     }
   }

@@ -10,8 +10,6 @@
 namespace model {
 namespace {
 
-using core::fail;
-
 std::string print(torch::IntArrayRef shape) {
   return fmt::format("({})", fmt::join(shape.begin(), shape.end(), ", "));
 }
@@ -24,7 +22,7 @@ template <class Make> auto made(const std::string& origin, const Make& make) {
     if (nn::is_out_of_memory(error)) throw;
     const std::string text = error.what_without_backtrace();
     core::bad_config("{}: describes no valid model: {}", origin, text.substr(0, text.find('\n')));
-  } catch (const core::Error& error) { fail(error.code(), "{}: {}", origin, error.what()); }
+  } catch (const core::Error& error) { core::fail(error.code(), "{}: {}", origin, error.what()); }
 }
 
 bool is_finite(const torch::Tensor& tensor) {

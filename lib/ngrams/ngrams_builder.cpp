@@ -15,8 +15,6 @@ namespace ngrams {
 namespace {
 
 namespace fs = std::filesystem;
-using core::Code;
-using core::fail;
 
 constexpr std::size_t kBlock = 1 << 16;  // tokens read or written at once
 
@@ -181,13 +179,13 @@ void expect_free(const std::string& folder) {
   core::remove_leftovers(folder, is_index_file);
   for (const auto& entry : fs::directory_iterator(folder))
     if (!is_index_file(entry.path().filename().string()))
-      fail(Code::cannot_create, "{}: contains {}; give an empty or new folder", folder,
+      core::fail(core::Code::cannot_create, "{}: contains {}; give an empty or new folder", folder,
           entry.path().filename().string());
 }
 
 void remove_file(const std::string& path) {
   if (::unlink(path.c_str()) != 0 && errno != ENOENT)
-    fail(Code::io, "{}: cannot remove: {}", path, core::error_text(errno));
+    core::fail(core::Code::io, "{}: cannot remove: {}", path, core::error_text(errno));
 }
 
 }  // namespace

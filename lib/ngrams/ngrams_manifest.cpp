@@ -9,11 +9,7 @@
 namespace ngrams {
 namespace {
 
-using core::Code;
-using core::fail;
-using core::Json;
 using core::Members;
-using core::OrderedJson;
 
 constexpr const char* kFormat = "tessera-ngrams";
 constexpr std::uint64_t kVersion = 1;
@@ -85,14 +81,14 @@ bool is_index_file(std::string_view name) {
   return false;
 }
 
-OrderedJson to_json(const Manifest& manifest) {
-  OrderedJson json{{"format", kFormat}, {"version", kVersion}};
+core::OrderedJson to_json(const Manifest& manifest) {
+  core::OrderedJson json{{"format", kFormat}, {"version", kVersion}};
   auto copy = manifest;
   members(Members(json), copy);
   return core::sealed(std::move(json));
 }
 
-Manifest manifest_from(const Json& json, const std::string& origin, bool complete) {
+Manifest manifest_from(const core::Json& json, const std::string& origin, bool complete) {
   core::expect_format(json, kFormat, kVersion, "of an index of n-grams", origin);
   Manifest m;
   members(Members(json, origin), m);
@@ -105,9 +101,10 @@ Manifest read_manifest(const std::string& folder) {
   const std::string path = folder + "/" + kManifestName;
   if (!std::filesystem::exists(path)) {
     if (std::filesystem::exists(folder + "/" + kBuildingName))
-      fail(Code::no_input, "{}: not complete yet; rerun its build-ngrams", folder);
-    fail(Code::no_input, "{}: not an index of n-grams: it {}; give a folder of build-ngrams",
-        folder, core::what_path_is(folder));
+      core::fail(core::Code::no_input, "{}: not complete yet; rerun its build-ngrams", folder);
+    core::fail(core::Code::no_input,
+        "{}: not an index of n-grams: it {}; give a folder of build-ngrams", folder,
+        core::what_path_is(folder));
   }
   return manifest_from(core::read_json(path), path);
 }

@@ -15,8 +15,6 @@
 namespace serve {
 namespace {
 
-using core::Code;
-using core::fail;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
@@ -264,8 +262,8 @@ HttpServer::HttpServer(const std::string& address, std::uint16_t port, const Htt
       ::bind(socket_, where->ai_addr, where->ai_addrlen) != 0 || ::listen(socket_, kBacklog) != 0) {
     const auto why = core::error_text(errno);
     if (socket_ >= 0) ::close(socket_);
-    fail(Code::cannot_create, "{} port {}: cannot listen: {}; give another --port", address, port,
-        why);
+    core::fail(core::Code::cannot_create, "{} port {}: cannot listen: {}; give another --port",
+        address, port, why);
   }
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;

@@ -6,8 +6,6 @@
 namespace store {
 namespace {
 
-using core::Code;
-
 constexpr std::uint64_t kRowsAtOnce = 16'384;
 
 /// The parts sorted by number, from 1.
@@ -136,7 +134,8 @@ Manifest merge(const std::vector<std::string>& folders, const std::string& folde
     copy(parts, *builder, watch);
   } catch (const core::Error& error) {
     builder.reset();
-    if (error.code() == Code::bad_data) remove_store(folder);  // the unfinished store is useless
+    if (error.code() == core::Code::bad_data)
+      remove_store(folder);  // the unfinished store is useless
     throw;
   }
   return builder->finish(first_rows(parts), watch);

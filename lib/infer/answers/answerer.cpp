@@ -7,7 +7,6 @@
 namespace infer {
 namespace {
 
-using core::Code;
 using task::ScoreRequest;
 
 std::vector<std::int64_t> joined(
@@ -373,7 +372,7 @@ std::vector<Answer> Answerer::answer(std::span<const ScoreRequest> requests) {
     try {
       choices = ask(request, batch);
     } catch (const core::Error& error) {
-      if (error.code() != Code::bad_data) throw;
+      if (error.code() != core::Code::bad_data) throw;
       answer.error = error.what();
       batch.passages.resize(passages);
     }

@@ -97,9 +97,6 @@ namespace {
 
 constexpr std::int64_t kMostByDefault = 256;
 
-using core::Code;
-using core::Error;
-
 // Sets it where a model has such a memory. If none has, reports the first model's reason.
 void set_where_it_is(const std::vector<nn::Model*>& models, const auto& set) {
   std::string refused;
@@ -108,8 +105,8 @@ void set_where_it_is(const std::vector<nn::Model*>& models, const auto& set) {
     try {
       set(*model->architecture);
       taken = true;
-    } catch (const Error& error) {
-      if (error.code() != Code::usage) core::bad_usage("{}", error.what());
+    } catch (const core::Error& error) {
+      if (error.code() != core::Code::usage) core::bad_usage("{}", error.what());
       if (refused.empty()) refused = error.what();
     }
   }

@@ -3,8 +3,6 @@
 namespace model {
 namespace {
 
-using core::Code;
-
 constexpr std::string_view kTensor = "torch._utils _rebuild_tensor_v2";
 constexpr std::string_view kOldTensor = "torch._utils _rebuild_tensor";
 constexpr std::string_view kParameter = "torch._utils _rebuild_parameter";
@@ -213,7 +211,7 @@ void TorchFile::open_stream() {
   try {
     magic = unpickle(*source_, 0, size);
   } catch (const core::Error& error) {
-    if (error.code() != Code::bad_data) throw;
+    if (error.code() != core::Code::bad_data) throw;
     core::bad_data("{}: not a file of torch.save", name());
   }
   if (magic.root().kind != PickleKind::big_integer || magic.root().text != kMagic)

@@ -7,7 +7,6 @@
 namespace text {
 namespace {
 
-using core::fail;
 using core::Json;
 using core::OrderedJson;
 
@@ -181,7 +180,7 @@ std::string Chat::write(OrderedJson messages, bool asks, const std::string& orig
   variables["add_generation_prompt"] = asks;
   try {
     return template_.render(variables, std::time(nullptr));
-  } catch (const core::Error& error) { fail(error.code(), "{}: {}", origin, error.what()); }
+  } catch (const core::Error& error) { core::fail(error.code(), "{}: {}", origin, error.what()); }
 }
 
 OrderedJson parse_messages(const std::string& json, const std::string& origin) {

@@ -9,9 +9,6 @@
 namespace text {
 namespace {
 
-using core::Code;
-using core::fail;
-
 constexpr std::string_view kMagic = "PAR1";
 
 const ParquetLibrary& parquet_library() {
@@ -19,7 +16,7 @@ const ParquetLibrary& parquet_library() {
     void* const plugin = ::dlopen("libtessera_parquet.so", RTLD_NOW | RTLD_LOCAL);
     if (plugin == nullptr) {
       const char* const why = ::dlerror();
-      fail(Code::unavailable,
+      core::fail(core::Code::unavailable,
           "--format parquet: this build has no Arrow ({}); run tools/setup parquet and make, or "
           "use a pipe: see tokenize(1)",
           why != nullptr ? why : "libtessera_parquet.so");
@@ -27,7 +24,7 @@ const ParquetLibrary& parquet_library() {
     const auto table =
         reinterpret_cast<const ParquetLibrary* (*)()>(::dlsym(plugin, "tessera_parquet"));
     if (table == nullptr || std::strcmp(table()->build, core::build::kVersion) != 0)
-      fail(Code::unavailable,
+      core::fail(core::Code::unavailable,
           "libtessera_parquet.so and this program are from different builds; rebuild both");
     return table();
   }();

@@ -55,8 +55,6 @@ constexpr std::array<Change, 8> kRest = {{{"= = = =", "===="}, {"= = =", "==="},
     {" \u00b0 ", "\u00b0"}, {" \n", "\n"}, {"\n ", "\n"}, {" N ", " 1 "}, {" 's", "'s"}}};
 
 namespace fs = std::filesystem;
-using core::Code;
-using core::fail;
 
 constexpr std::size_t kStartBytes = 4096;
 
@@ -91,7 +89,7 @@ class FolderWalk {
   void add(const std::string& folder) {
     std::error_code error;
     if (!fs::is_directory(folder, error))
-      fail(Code::no_input, "{}: --recursive takes folders; it {}", folder,
+      core::fail(core::Code::no_input, "{}: --recursive takes folders; it {}", folder,
           core::what_path_is(folder));
     std::vector<std::string> names;
     fs::recursive_directory_iterator at(
@@ -109,7 +107,7 @@ class FolderWalk {
         special_.add(path);
       }
     }
-    if (error) fail(Code::io, "{}: cannot be read: {}", folder, error.message());
+    if (error) core::fail(core::Code::io, "{}: cannot be read: {}", folder, error.message());
     std::ranges::sort(names);
     for (const auto& name : names) take(folder, name);
   }
