@@ -29,6 +29,7 @@ struct CompletionRequest {
   std::string model;                      ///< as requested; empty: not given
   std::vector<CompletionPrompt> prompts;  ///< empty for a chat
   std::string messages;                   ///< JSON, for a chat
+  core::OrderedJson retrieved = {};       ///< passages in a chat's turn; null: not asked for
   std::int64_t max_tokens = 16, n = 1;
   double temperature = 1, top_p = 1;
   std::int64_t top_k = 0;  ///< 0: all

@@ -12,15 +12,16 @@ core::OrderedJson text_of(const text::Tokenizer& tokenizer, std::optional<std::i
   return std::string(tokenizer.token(static_cast<std::uint32_t>(*id)));
 }
 
-// Returns the text that a conversation becomes.
-std::string chat_text(const ServedTokenizer& served, const std::string& messages) {
+// Returns the text that a conversation becomes, and the passages in it.
+std::string chat_text(const ServedTokenizer& served, const std::string& messages,
+    core::OrderedJson* retrieved = nullptr) {
   const std::string origin = "the request";
   if (served.chat == nullptr) refuse("messages: the model has no chat template");
   try {
     const auto turns = text::parse_messages(messages, origin);
     const bool has_system = !turns.empty() && turns[0].is_object() &&
                             turns[0].value("role", core::OrderedJson()) == "system";
-    return served.chat->prompt(turns, has_system ? "" : served.system, origin);
+    return served.chat->prompt(turns, has_system ? "" : served.system, origin, retrieved);
   } catch (const core::Error& error) {
     std::string what = error.what();
     if (served.folder.find('/') != std::string::npos)
@@ -56,7 +57,7 @@ std::vector<std::int64_t> ServedTokenizer::encode(
 
 void encode_prompts(
     CompletionRequest& request, const ServedTokenizer& served, std::int64_t most_scored) {
-  if (request.chat) request.prompts = {{chat_text(served, request.messages)}};
+  if (request.chat) request.prompts = {{chat_text(served, request.messages, &request.retrieved)}};
   request.messages.clear();
   std::int64_t tokens = 0;
   for (auto& prompt : request.prompts) {

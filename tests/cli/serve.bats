@@ -615,8 +615,9 @@ END
   kill -TERM "$(cat passages.pid)"
   sample -q -m special --chat --retrieve passages.bm25 --retrieve-template form --temperature 0 --max-tokens 9 --json \
     --prompt 'is a shed green' >sampled
-  jq -e --slurpfile s sampled '.choices[0].message.content == $s[0].text and .usage.prompt_tokens > 25' chatted
-  jq -e '.usage.prompt_tokens < 25' uncovered # the words of the question alone
+  jq -e --slurpfile s sampled '.choices[0].message.content == $s[0].text and .usage.prompt_tokens > 25 and
+    .choices[0].tessera.retrieved == $s[0].retrieved[0].passages and (.choices[0].tessera.retrieved | length) > 0' chatted
+  jq -e '.usage.prompt_tokens < 25 and .choices[0].tessera.retrieved == []' uncovered # the words of the question alone
   run -64 serve -m special --retrieve-k 2
 }
 

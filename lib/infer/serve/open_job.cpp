@@ -293,6 +293,8 @@ void OpenJob::send(std::span<const TokenScores> scores, bool cite) {
     choice.text = prompt_of(i).text + text.sample.text;
     choice.finish = text.finished && text.sample.finish != Finish::length ? "stop" : "length";
     if (text.finished && cite) choice.extra["citations"] = to_json(text.sample.cited);
+    if (text.finished && !request().retrieved.is_null())
+      choice.extra["retrieved"] = request().retrieved;
     if (!text.sample.given.empty()) choice.extra["memories"] = memories_json(text.sample);
     if (wants_scores()) choice.tokens = scored_tokens(i, scores[i], choice.text);
     else if (streams_tokens()) choice.tokens = told_tokens(text, "");

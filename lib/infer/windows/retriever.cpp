@@ -247,10 +247,11 @@ bool TurnPassages::covers(const std::string& turn, const std::vector<std::string
 core::OrderedJson TurnPassages::put_into(core::OrderedJson& messages) const {
   Prefixes found;
   std::vector<std::string> texts;
-  auto& last = messages.back();
-  const auto content = last.find("content");
-  if (last.at("role") != "user" || content == last.end() || !content->is_string())
-    return core::OrderedJson::array();
+  const auto last = std::find_if(messages.rbegin(), messages.rend(),
+      [](const core::OrderedJson& message) { return message.at("role") == "user"; });
+  if (last == messages.rend()) return core::OrderedJson::array();
+  const auto content = last->find("content");
+  if (content == last->end() || !content->is_string()) return core::OrderedJson::array();
   const auto question = content->get<std::string>();
   passages::PassageQueries queries(index_);
   auto terms = queries.terms_of(question);
