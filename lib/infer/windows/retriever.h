@@ -115,7 +115,7 @@ class TurnPassages {
   /// passages::PassageIndex, of core::read_text() and of text::ChatTemplate.
   TurnPassages(const std::string& index, std::int64_t tokens, TurnOptions options);
 
-  /// Replaces the content of the last message, if its role is user, by the template with the
+  /// Replaces the content of the last message whose role is user by the template with the
   /// passages; without a passage, it stays.
   /// Returns to_json() of the passages. Throws Error{bad_data} for a template that fails.
   core::OrderedJson put_into(core::OrderedJson& messages) const;

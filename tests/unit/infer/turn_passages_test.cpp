@@ -114,6 +114,10 @@ DOCTEST_TEST_CASE("turn passages: earlier turns stay") {
   DOCTEST_CHECK(made.last().find("\nIs the shed green?\n") != std::string::npos);
   auto answered = conversation;
   answered.erase(2);
+  const auto begun = turned({}, answered).messages;  // the answer that the model continues
+  DOCTEST_CHECK(begun[0].at("content").get<std::string>().starts_with("Notes:\nThe boiler"));
+  DOCTEST_CHECK(begun[1] == answered[1]);
+  answered.erase(0);
   DOCTEST_CHECK(turned({}, answered).messages == answered);
 }
 
