@@ -97,8 +97,8 @@ struct TurnOptions {
   std::int64_t k = 3;
   double least = 0.5, cover = 0.5;
   std::string form;  ///< file of a template with `passages` and `question`; empty: the default
-  /// Of the model, which may be loaded after settle(); several threads may call them. Null: passages
-  /// cover any turn.
+  /// Of the model, which may be loaded after settle(); several threads may call them. Null: all
+  /// passages cover a turn.
   std::shared_ptr<WordVectors> words = std::make_shared<WordVectors>();
   void fields(core::FieldList& f);
 
