@@ -2,6 +2,8 @@
 
 #include "core/json_line.h"
 #include "core/plain_text.h"
+#include "infer/loops/make_engine.h"
+#include "infer/windows/window_plan.h"
 #include "model/tokenizer_file.h"
 #include "shard/unpacked_source.h"
 
@@ -213,6 +215,33 @@ Start SourceReader::read(std::uint64_t number, const std::string& line,
   const double most = options_.max_len_a * static_cast<double>(source.size()) + options_.max_len_b;
   start.most = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(most, 1e9)));
   return start;
+}
+
+WordVectors word_vectors(const model::Loaded& loaded) {
+  const auto vectors = [loaded](const torch::Tensor& ids) {
+    const torch::NoGradGuard no_gradient;
+    auto& embedding = *loaded.model->architecture->embedding();
+    const auto* const packed = packed_in(loaded);
+    const auto* const table = packed == nullptr ? nullptr : packed->find(embedding.tables.at(0));
+    if (table == nullptr) return embedding.forward_wide(ids.to(embedding.tables[0].device())).cpu();
+    auto rows = torch::empty({ids.size(0), embedding.bands().d_model});
+    for (std::int64_t i = 0; i < ids.size(0); ++i)
+      table->row(ids[i].item<std::int64_t>(), rows[i].data_ptr<float>());
+    return rows;
+  };
+  const auto size = loaded.model->architecture->embedding()->bands().vocabulary;
+  const auto mean = vectors(torch::arange(0, size, size / 4096 + 1)).mean(0);
+  const auto tokenizer = tokenizer_of(loaded, "compare words");
+  return [=](const std::vector<std::string_view>& words) {
+    std::vector<torch::Tensor> rows;
+    for (const auto word : words) {
+      auto ids = tokenizer->encode(" " + std::string(word));
+      const auto of = torch::from_blob(ids.data(), std::ssize(ids), torch::kInt);
+      rows.push_back(vectors(of).mean(0) - mean);
+    }
+    const auto all = torch::stack(rows);
+    return torch::nan_to_num(all / all.norm(2, 1, /*keepdim=*/true));
+  };
 }
 
 }  // namespace infer

@@ -1,9 +1,11 @@
 #pragma once
 // Reads prompts from a file of text lines or JSON lines.
 // Converts lines of text to sources of translations.
+// Compares words by a model.
 
 #include "core/file_text.h"
 #include "infer/generate/generator_options.h"
+#include "infer/windows/retriever.h"
 #include "text/chat/chat_template.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -120,5 +122,10 @@ class SourceReader {
   text::TokenizerPtr tokenizer_;
   std::int64_t end_ = 0, most_ = 0;
 };
+
+/// Returns the vectors of words by a model that load_to_decode() loaded: the mean of the input
+/// vectors of a word's tokens, after a space, minus the mean over the vocabulary (4096 tokens at
+/// regular distances), as a unit vector. Throws as tokenizer_of().
+WordVectors word_vectors(const model::Loaded& loaded);
 
 }  // namespace infer

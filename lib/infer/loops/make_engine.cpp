@@ -110,33 +110,6 @@ const PackedModel* packed_in(const model::Loaded& loaded) {
   return packed == nullptr || packed->empty() ? nullptr : packed;
 }
 
-WordVectors word_vectors(const model::Loaded& loaded) {
-  const auto vectors = [loaded](const torch::Tensor& ids) {
-    const torch::NoGradGuard no_gradient;
-    auto& embedding = *loaded.model->architecture->embedding();
-    const auto* const packed = packed_in(loaded);
-    const auto* const table = packed == nullptr ? nullptr : packed->find(embedding.tables.at(0));
-    if (table == nullptr) return embedding.forward_wide(ids.to(embedding.tables[0].device())).cpu();
-    auto rows = torch::empty({ids.size(0), embedding.bands().d_model});
-    for (std::int64_t i = 0; i < ids.size(0); ++i)
-      table->row(ids[i].item<std::int64_t>(), rows[i].data_ptr<float>());
-    return rows;
-  };
-  const auto size = loaded.model->architecture->embedding()->bands().vocabulary;
-  const auto mean = vectors(torch::arange(0, size, size / 4096 + 1)).mean(0);
-  const auto tokenizer = tokenizer_of(loaded, "compare words");
-  return [=](const std::vector<std::string_view>& words) {
-    std::vector<torch::Tensor> rows;
-    for (const auto word : words) {
-      auto ids = tokenizer->encode(" " + std::string(word));
-      const auto of = torch::from_blob(ids.data(), std::ssize(ids), torch::kInt);
-      rows.push_back(vectors(of).mean(0) - mean);
-    }
-    const auto all = torch::stack(rows);
-    return torch::nan_to_num(all / all.norm(2, 1, /*keepdim=*/true));
-  };
-}
-
 std::string type_to_load(const std::string& type, const std::string& path, torch::Device device,
     const std::string& adapter) {
   if (type != "auto") return type;

@@ -6,7 +6,7 @@
 
 #include "infer/decode/decode_engine.h"
 #include "infer/decode/decode_weights.h"
-#include "infer/windows/retriever.h"
+#include "model/folder.h"
 #include "nn/base/fixed_sequence.h"
 #include "nn/base/runtime.h"
 #include "nn/layers/kv_cache.h"
@@ -30,10 +30,6 @@ model::Loaded load_to_decode(const std::string& path, torch::Device device, Prec
     const std::string& adapter = {}, std::optional<torch::Dtype> others = std::nullopt);
 /// Returns the weights that load_to_decode() packed; null: none.
 const PackedModel* packed_in(const model::Loaded& loaded);
-/// Returns the vectors of words by a model that load_to_decode() loaded: the mean of the input
-/// vectors of a word's tokens, after a space, minus the mean over the vocabulary (4096 tokens at
-/// regular distances), as a unit vector. Throws as tokenizer_of().
-WordVectors word_vectors(const model::Loaded& loaded);
 /// Returns what --dtype `auto` stands for when a model is loaded, and any other type as it is: file
 /// for a GGUF file with matrices in blocks, if all of these have products (block_format()), on the
 /// CPU and without an adapter; else float32.

@@ -7,6 +7,7 @@
 
 #include "engines.h"
 #include "infer/answers/answerer.h"
+#include "infer/generate/generator_prompts.h"
 #include "infer/loops/make_engine.h"
 #include "infer/loops/transformer_engine.h"
 #include "model/folder.h"
