@@ -156,7 +156,7 @@ def shard_of(folder):
 def own_nll(path, shard):
     """Of each token after the first by eval-ppl, or the line with which it refuses."""
     table = path + ".tsv"
-    done = run("eval-ppl", "-m", path, "--window", "64", "--memory", "none", "--per-token", table, "--force", shard)
+    done = run("eval-ppl", "-m", path, "--window", "48", "--memory", "none", "--per-token", table, "--force", shard)
     if done.returncode != 0:
         return f"exit {done.returncode}: " + done.stderr.strip().split("\n")[-1], done.stderr
     with open(table) as file:

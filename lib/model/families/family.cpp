@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include "nn/base/architecture.h"
 #include "nn/layers/positions.h"
 
 namespace model {
@@ -113,6 +114,12 @@ std::vector<std::int64_t> rows_of(
   return {heads.d_query(), heads.d_key(), heads.d_key()};
 }
 
+// --d-ff of d_ff
+std::string flag_of(std::string key) {
+  std::ranges::replace(key, '_', '-');
+  return "--" + key;
+}
+
 // Returns how the family's class differs from the options: it computes what reading gives of the
 // config.json that would be written.
 std::vector<std::string> differences(const Family& family, const nn::ModelOptions& options) {
@@ -130,9 +137,10 @@ std::vector<std::string> differences(const Family& family, const nn::ModelOption
     return {error.what()};  // the family's own reader refuses these options
   }
   const auto asked = function_of(options), given = function_of(said);
+  const auto unused = nn::unused_options(options) + ", " + nn::unused_options(said) + ",";
   std::vector<std::string> different;
   for (const auto& [key, value] : asked.items())
-    if (value != given.at(key))
+    if (value != given.at(key) && unused.find(flag_of(key) + ",") == std::string::npos)
       different.push_back(
           fmt::format("{} is {}, not {}", key, core::dump(value), core::dump(given.at(key))));
   return different;
@@ -158,10 +166,10 @@ std::string unlike(const Family& family, const nn::ModelOptions& options) {
 }
 
 std::string without_family(const nn::ModelOptions& options) {
-  if (options.arch != "transformer") return {};
   const Family* nearest = nullptr;
   std::vector<std::string> fewest;
   for (const Family& family : families()) {
+    if (options.arch != family.row.arch) continue;
     const auto different = differences(family, options);
     if (different.empty()) return {};
     // A refusal hides other differences.
@@ -169,6 +177,7 @@ std::string without_family(const nn::ModelOptions& options) {
     if (nearest != nullptr && (refused || different.size() >= fewest.size())) continue;
     nearest = &family, fewest = different;
   }
+  if (nearest == nullptr) return {};  // of no family's architecture
   return fmt::format(
       "config.json: no family of transformers computes this model, so only Tessera loads it; the "
       "nearest is {}, but {}",
