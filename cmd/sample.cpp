@@ -66,10 +66,8 @@ void converse(infer::PromptReader& prompts, infer::SampleCallbacks& watch) {
 }
 
 model::Loaded load(const SampleOptions& options, torch::Device device) {
-  const auto type =
-      infer::type_to_load(options.generator.weights, options.model, device, options.adapter);
   auto loaded =
-      infer::load_to_decode(options.model, device, infer::parse_precision(type), options.adapter);
+      infer::load_to_decode(options.model, device, options.generator.weights, options.adapter);
   model::give_tokenizer(loaded, options.tokenizer);
   return loaded;
 }
@@ -88,7 +86,7 @@ int write_samples(SampleOptions options, const cli::Context& context) {
       settings, options.model, options.turns.settle(settings.retrieve, options.prompts.chat));
   settings.seed = static_cast<std::uint64_t>(context.seed);
   auto loaded = load(options, device);
-  if (retrieves) *options.turns.words = infer::word_vectors(loaded);
+  if (retrieves && options.turns.cover > 0) *options.turns.words = infer::word_vectors(loaded);
   infer::Generator generator(
       std::move(loaded), settings, options.memory, device, options.graph.on());
   if (generator.tokenizer().kind() == text::TokenizerKind::bytes) prompts.take_any_bytes();

@@ -335,7 +335,8 @@ void describe(const Job& job, const From& from, Run& run) {
   if (!run.lora) nn::say(model::without_family(run.model->options));
   const auto unused = nn::unused_options(run.model->options);
   if (!unused.empty() && job.from.empty())
-    nn::say(fmt::format("{}: not used by --arch {}", unused, run.model->options.arch));
+    nn::say(fmt::format(
+        "--{}: not used by --arch {}", fmt::join(unused, ", --"), run.model->options.arch));
   if (!from.family.empty() && (family == nullptr || family->type != from.family))
     run.facts["family"] = from.family;
   run.facts["training"] = training_facts(job, run, from.fingerprint);

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # llama/*: SmolLM2-135M with each precision of weights beside llama.cpp with the same numbers in GGUF files, with as many
-# threads: tokens a second of a prompt of 512 tokens and of the 64 that follow, and the peak of resident memory. Turn by
-# turn; the best of three rounds is compared, since whatever else runs only slows down. The package xllamacpp is built for
-# AVX2; MODEL names another GGUF file, THREADS the threads.
+# threads: tokens a second of a prompt of 512 tokens (LENGTH) and of the 64 that follow it, and the peak of resident memory.
+# Turn by turn; the best of three rounds (ROUNDS) is compared, since whatever else runs only slows down. The package
+# xllamacpp is built for AVX2; where the peers have llama-cpp-python, which is built for the processor, it is compared too.
+# MODEL names another GGUF file, THREADS the threads.
 set -euo pipefail
 # shellcheck source=tests/bench/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -17,36 +18,47 @@ peer=$(dirname "$0")/llama_peer.py
 threads=${THREADS:-$(nproc)}
 for type in float32 bfloat16 q8_0; do model export -q "$model" --output-format gguf --dtype "$type" -o "$work/$type.gguf" >/dev/null; done
 cp "$model" "$work/own.gguf"
-# A word of one token, 512 times.
+length=${LENGTH:-512}
+builds=(speed)
+if has_peer llama_cpp; then builds+=(native); fi
+# A word of one token, `length` times.
 printf 'The' >"$work/long"
-printf ' cat%.0s' {1..511} >>"$work/long"
+for ((i = 1; i < length; ++i)); do printf ' cat'; done >>"$work/long"
 
 seconds() { sed -nE 's/.* ([0-9.]+) s$/\1/p' "$work/notes"; }
-ours() { # WEIGHTS TOKENS PROMPT
-  sample -v -m "$model" -j "$threads" --dtype "$1" --temperature 0 --ignore-end --max-tokens "$2" --prompt "$3" 2>"$work/notes" >"$work/text"
+ours() { # WEIGHTS TOKENS: seconds from the prompt to the last token
+  sample -v -m "$model" -j "$threads" --dtype "$1" --temperature 0 --ignore-end --window $((length + 128)) --max-tokens "$2" \
+    --prompt "$(cat "$work/long")" 2>"$work/notes" >"$work/text"
+  seconds
 }
-for round in 1 2 3; do
+for ((round = 1; round <= ${ROUNDS:-3}; ++round)); do
   for weights in float32 bfloat16 int8 file; do
-    ours "$weights" 1 "$(cat "$work/long")"
-    seconds | awk '{ print 512 / $1 }' >>"$work/prefill-$weights"
-    ours "$weights" 65 The
-    seconds | awk '{ print 65 / $1 }' >>"$work/decode-$weights"
+    first=$(ours "$weights" 1)
+    awk "BEGIN { print $length / $first }" >>"$work/prefill-$weights"
+    all=$(ours "$weights" 65)
+    awk "BEGIN { print 64 / ($all - $first) }" >>"$work/decode-$weights"
     [ "$round" -gt 1 ] || "$PEERS" "$peer" peak sample -q -m "$model" -j "$threads" --dtype "$weights" --temperature 0 \
-      --ignore-end --max-tokens 64 --prompt "$(cat "$work/long")" >"$work/peak-$weights"
+      --ignore-end --window $((length + 128)) --max-tokens 64 --prompt "$(cat "$work/long")" >"$work/peak-$weights"
   done
   for type in float32 bfloat16 q8_0 own; do
-    "$PEERS" "$peer" speed "$work/$type.gguf" "$threads" 2>/dev/null >"$work/found"
-    for what in prefill decode; do member "$what" <"$work/found" >>"$work/$what-$type.peer"; done
-    member peak_mb <"$work/found" >"$work/peak-$type.peer"
+    for build in "${builds[@]}"; do
+      "$PEERS" "$peer" "$build" "$work/$type.gguf" "$threads" "$length" 2>/dev/null >"$work/found"
+      for what in prefill decode; do member "$what" <"$work/found" >>"$work/$what-$type.$build"; done
+      member peak_mb <"$work/found" >"$work/peak-$type.$build"
+    done
   done
 done
 best() { sort -g "$work/$1" | tail -n 1; }
 beside() { # WEIGHTS TYPE NAME
-  local what
-  for what in prefill decode; do
-    figure "llama/$what-$1-$2" tokens/s "$(best "$what-$1")" "llama.cpp $3" "$(best "$what-$2.peer")"
+  local what build name
+  for build in "${builds[@]}"; do
+    name="llama.cpp $3"
+    [ "$build" = speed ] || name+=", $build"
+    for what in prefill decode; do
+      figure "llama/$what-$1-$2" tokens/s "$(best "$what-$1")" "$name" "$(best "$what-$2.$build")"
+    done
+    figure "llama/peak-$1-$2" MB "$(best "peak-$1")" "$name" "$(best "peak-$2.$build")" lower
   done
-  figure "llama/peak-$1-$2" MB "$(best "peak-$1")" "llama.cpp $3" "$(best "peak-$2.peer")" lower
 }
 beside float32 float32 F32
 beside bfloat16 bfloat16 BF16

@@ -203,9 +203,9 @@ page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<s
     wants.citer = &citer.emplace(memory, tokenizer, options.cite_k);
   loaded.model->eval();
   ModuleEngine engine(*loaded.model, evaluation.device());
-  const auto words = std::min<std::int64_t>(
+  const auto vocabulary = std::min<std::int64_t>(
       static_cast<std::int64_t>(tokenizer->size()), loaded.model->vocabulary);
-  PassageScorer scorer(*loaded.model, engine, stream.windows, memory, words, wants);
+  PassageScorer scorer(*loaded.model, engine, stream.windows, memory, vocabulary, wants);
 
   Printer print(tokenizer);
   std::size_t begin = 0;

@@ -123,7 +123,7 @@ Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
   if (protocol != nullptr && windows.begin == "auto" && empty_.empty())
     empty_ = {*open_beginning(protocol, tokenizer_.get(), loaded_.folder)};
   open_ = std::make_shared<OpenMemories>();
-  open_->beside = open_beside(options_.memory, loaded_, options_.reach, windows, device_,
+  open_->models = open_models(options_.memory, loaded_, options_.reach, windows, device_,
       nn::dtype(options_.compute.precision));
   auto asked = windows;
   if (options_.dynamic.on && asked.carry == "auto") asked.carry = "off";

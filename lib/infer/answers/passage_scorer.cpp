@@ -14,12 +14,12 @@ Tensor behind(const Tensor& a, const Tensor& b) { return b.defined() ? torch::ca
 
 }  // namespace
 
-struct PassageScorer::Beside {
-  Beside(const BesideModel& own, const WindowPlan& theirs, std::int64_t words)
+struct PassageScorer::Member {
+  Member(const EnsembleModel& own, const WindowPlan& theirs, std::int64_t vocabulary)
       : model(*own.loaded.model), engine(model, model.head->weights().at(0).device()) {
     WindowPlan windows = plan_windows(own.windows, model, own.loaded.facts);
     windows.window_token = theirs.window_token;
-    scorer.emplace(model, engine, windows, MemoryPlan{}, words, TokenWants{.hidden = true});
+    scorer.emplace(model, engine, windows, MemoryPlan{}, vocabulary, TokenWants{.hidden = true});
   }
   nn::Model& model;
   ModuleEngine engine;
@@ -27,15 +27,15 @@ struct PassageScorer::Beside {
 };
 
 PassageScorer::PassageScorer(nn::Model& model, Engine& engine, const WindowPlan& windows,
-    const MemoryPlan& memory, std::int64_t words, TokenWants wants)
+    const MemoryPlan& memory, std::int64_t vocabulary, TokenWants wants)
     : model_(model), plan_(windows), reach_(memory.reach(windows.carried ? windows.window : 0)),
       encoder_(engine, model, windows),
-      scores_(model, engine.head(), windows, memory, words, wants),
+      scores_(model, engine.head(), windows, memory, vocabulary, wants),
       whole_windows_(memory.remembers()) {
   plan_.beginning = -1;
   plan_.by_document = false;
-  for (const auto& model : memory.beside())
-    beside_.push_back(std::make_unique<Beside>(*model, plan_, words));
+  for (const auto& model : memory.models())
+    ensemble_.push_back(std::make_unique<Member>(*model, plan_, vocabulary));
   if (plan_.retrieve.any()) retriever_.emplace(plan_.retrieve);
 }
 
@@ -44,18 +44,18 @@ PassageScorer::~PassageScorer() = default;
 std::int64_t PassageScorer::longest() const {
   const bool any = plan_.carried || retriever_.has_value();
   std::int64_t longest = any ? std::numeric_limits<std::int64_t>::max() : plan_.window;
-  for (const auto& other : beside_) longest = std::min(longest, other->scorer->longest());
+  for (const auto& other : ensemble_) longest = std::min(longest, other->scorer->longest());
   return longest;
 }
 
-void PassageScorer::score_beside(
+void PassageScorer::score_ensemble(
     std::span<const Passage> passages, std::vector<std::vector<TokenScores>>& scores) {
-  beside_f_.clear();
-  for (const auto& other : beside_) {
+  ensemble_f_.clear();
+  for (const auto& other : ensemble_) {
     const auto theirs = other->scorer->score(passages, pace_);
     for (std::size_t i = 0; i < scores.size(); ++i)
       for (std::size_t j = 0; j < scores[i].size(); ++j)
-        beside_f_[&scores[i][j]].push_back(torch::cat(theirs[i][j].hidden));
+        ensemble_f_[&scores[i][j]].push_back(torch::cat(theirs[i][j].hidden));
   }
 }
 
@@ -168,9 +168,9 @@ void PassageScorer::learn_from(Work& work, const nn::Hidden& stem) const {
   if (!scores_.learns() || work.continuations.empty() || work.before.size() < 2) return;
   const auto whole =
       work.earlier.output.defined() ? nn::Hidden::concatenate({work.earlier, stem}) : stem;
-  const auto beside = contexts_f_.find(work.before);
+  const auto theirs = contexts_f_.find(work.before);
   work.learned = scores_.learn(
-      work.before, whole, beside == contexts_f_.end() ? std::vector<Tensor>() : beside->second);
+      work.before, whole, theirs == contexts_f_.end() ? std::vector<Tensor>() : theirs->second);
 }
 
 // Returns what memories hold of the context before token `start`.
@@ -211,7 +211,7 @@ void PassageScorer::gather(
 void PassageScorer::go_at(Pace* pace) {
   pace_ = pace;
   encoder_.go_at(pace), scores_.go_at(pace);
-  for (const auto& other : beside_) other->scorer->go_at(pace);
+  for (const auto& other : ensemble_) other->scorer->go_at(pace);
 }
 
 std::vector<std::vector<TokenScores>> PassageScorer::score(
@@ -227,9 +227,9 @@ std::vector<std::vector<TokenScores>> PassageScorer::score(
   contexts_f_.clear();
   for (const auto& passage : passages)
     if (scores_.learns() && !retriever_ && !passage.text && !contexts_f_.contains(passage.context))
-      for (auto& f = contexts_f_[passage.context]; const auto& other : beside_)
+      for (auto& f = contexts_f_[passage.context]; const auto& other : ensemble_)
         f.push_back(other->scorer->output_of(passage.context));
-  score_beside(passages, scores);
+  score_ensemble(passages, scores);
   for (std::size_t i = 0; i < passages.size(); ++i) {
     if (retriever_) {
       for (std::size_t k = 0; k < scores[i].size(); ++k)
@@ -291,7 +291,7 @@ std::vector<WindowToScore> PassageScorer::windows_of(
     window.targets = window.targets.to(stem_f.device());
     window.before = work.before;
     windows.push_back({std::move(window), fresh, past, to, work.learned, work.continues,
-        beside_.empty() ? nullptr : &beside_f_.at(to)});
+        ensemble_.empty() ? nullptr : &ensemble_f_.at(to)});
   };
   if (work.continuations.empty()) {
     add({stem_f.slice(0, work.prefix), stem_g.slice(0, work.prefix), torch::tensor(work.targets),

@@ -18,7 +18,7 @@ class PassageScorer {
   /// `words` and `wants`: see WindowScores. All references must outlive the scorer. The BOS token
   /// of `windows` is ignored.
   PassageScorer(nn::Model& model, Engine& engine, const WindowPlan& windows,
-      const MemoryPlan& memory, std::int64_t words, TokenWants wants = {});
+      const MemoryPlan& memory, std::int64_t vocabulary, TokenWants wants = {});
   ~PassageScorer();
 
   /// Returns the scores of each passage's continuations; for a text, the scores of all tokens but
@@ -72,8 +72,8 @@ class PassageScorer {
   Tokens inputs(const Tokens& tokens, std::int64_t begin, std::int64_t end) const;
 
   // Another model that scores the passages beside the main model.
-  struct Beside;
-  void score_beside(
+  struct Member;
+  void score_ensemble(
       std::span<const Passage> passages, std::vector<std::vector<TokenScores>>& scores);
 
   nn::Model& model_;
@@ -86,8 +86,8 @@ class PassageScorer {
   CutTexts cut_;
   std::vector<TokenTree> trees_;
   std::vector<Work> works_;  // for trees_; their own trees are empty
-  std::vector<std::unique_ptr<Beside>> beside_;
-  std::map<const TokenScores*, std::vector<torch::Tensor>> beside_f_;  // see WindowToScore
+  std::vector<std::unique_ptr<Member>> ensemble_;
+  std::map<const TokenScores*, std::vector<torch::Tensor>> ensemble_f_;  // see WindowToScore
   std::map<Tokens, std::vector<torch::Tensor>> contexts_f_;  // of contexts, by each further model
   Pace* pace_ = nullptr;                                     // of the call of score()
 };

@@ -16,17 +16,17 @@ using Tokens = std::vector<std::int64_t>;
 }  // namespace
 
 WindowScores::WindowScores(nn::Model& model, nn::Head& head, const WindowPlan& windows,
-    const MemoryPlan& memory, std::int64_t words, TokenWants wants)
-    : model_(model), head_(head), window_(windows.window), plan_(memory), beside_(memory.beside()),
-      memory_(memory, windows.window, windows.carried, model), words_(words),
-      head_words_(model.vocabulary), wants_(wants) {}
+    const MemoryPlan& memory, std::int64_t vocabulary, TokenWants wants)
+    : model_(model), head_(head), window_(windows.window), plan_(memory),
+      ensemble_(memory.models()), memory_(memory, windows.window, windows.carried, model),
+      vocabulary_(vocabulary), head_vocabulary_(model.vocabulary), wants_(wants) {}
 
 // log_probs is (R, V). targets is (R) on the CPU.
 void WindowScores::add(const Tensor& log_probs, const Tensor& targets, TokenScores& to) const {
-  const Tensor words = log_probs.slice(1, 0, words_);
+  const Tensor scores = log_probs.slice(1, 0, vocabulary_);
   const Tensor own = log_probs.gather(1, targets.to(log_probs.device()).unsqueeze(1)).squeeze(1);
   const Tensor exact = own.to(torch::kCPU, torch::kFloat64).contiguous();
-  const Tensor best = words.argmax(1).to(torch::kCPU) == targets;
+  const Tensor best = scores.argmax(1).to(torch::kCPU) == targets;
   const auto values = exact.accessor<double, 1>();
   const auto is_best = best.accessor<bool, 1>();
   for (std::int64_t i = 0; i < exact.size(0); ++i) {
@@ -40,10 +40,10 @@ void WindowScores::add(const Tensor& log_probs, const Tensor& targets, TokenScor
 // Adds details of rows that add() received. shares is (R, n).
 void WindowScores::add_details(
     const Tensor& log_probs, const Tensor& targets, const Tensor& shares, TokenScores& to) const {
-  const Tensor words = log_probs.slice(1, 0, words_);
+  const Tensor scores = log_probs.slice(1, 0, vocabulary_);
   const Tensor own = log_probs.gather(1, targets.to(log_probs.device()).unsqueeze(1));
-  const Tensor rank = (words > own).sum(1).to(torch::kCPU);
-  const auto [most, which] = words.topk(std::min(wants_.likely, words.size(1)), 1);
+  const Tensor rank = (scores > own).sum(1).to(torch::kCPU);
+  const auto [most, which] = scores.topk(std::min(wants_.likely, scores.size(1)), 1);
   const Tensor likely = most.to(torch::kCPU, torch::kFloat64).exp(), ids = which.to(torch::kCPU);
   for (std::int64_t i = 0; i < targets.size(0); ++i) {
     TokenDetails& details = to.details.emplace_back();
@@ -74,7 +74,7 @@ void WindowScores::score_alone(const std::vector<WindowToScore>& windows) {
     to.insert(to.end(), static_cast<std::size_t>(targets.back().size(0)), of.to);
   }
   const Tensor rows = torch::cat(f), labels = torch::cat(targets);
-  const std::int64_t block = block_of(head_words_);
+  const std::int64_t block = block_of(head_vocabulary_);
   for (std::int64_t begin = 0, end = 0; begin < rows.size(0); begin = end) {
     end = std::min(begin + piece(block), rows.size(0));
     const Tensor log_probs = head_.log_probs(rows.slice(0, begin, end), nullptr);
@@ -102,18 +102,18 @@ void WindowScores::score_with_memory(
   if (of.past.output.defined()) memory_.remember(of.past);
   const Window& window = of.window;
   const std::int64_t rows = window.targets.size(0), first = window.first_scored;
-  const std::int64_t block = block_of(2 * head_words_ + rows + plan_.reach());
+  const std::int64_t block = block_of(2 * head_vocabulary_ + rows + plan_.reach());
   for (std::int64_t begin = first, end = first; begin < rows; begin = end) {
     end = std::min(begin + piece(block), rows);
     const std::size_t scored = of.to->log_prob.size();
     const auto at = static_cast<std::int64_t>(scored);
-    std::vector<Tensor> beside;
-    for (std::size_t i = 0; i < beside_.size(); ++i) {
-      const Tensor f = of.beside->at(i).slice(0, at, at + end - begin);
-      beside.push_back(beside_[i]->loaded.model->head->log_probs(f, nullptr));
+    std::vector<Tensor> ensemble;
+    for (std::size_t i = 0; i < ensemble_.size(); ++i) {
+      const Tensor f = of.other_f->at(i).slice(0, at, at + end - begin);
+      ensemble.push_back(ensemble_[i]->loaded.model->head->log_probs(f, nullptr));
     }
     const Tensor log_probs =
-        memory_.log_probs(head_, window, begin, end, asked, offset + begin - first, beside);
+        memory_.log_probs(head_, window, begin, end, asked, offset + begin - first, ensemble);
     const Tensor targets = window.targets.slice(0, begin, end).to(torch::kCPU);
     add(log_probs, targets, *of.to);
     if (wants_.details) {
@@ -132,12 +132,12 @@ void WindowScores::score_with_memory(
 }
 
 std::shared_ptr<const OnlineWeights> WindowScores::learn(const std::vector<std::int64_t>& context,
-    const nn::Hidden& hidden, const std::vector<Tensor>& beside) const {
+    const nn::Hidden& hidden, const std::vector<Tensor>& ensemble) const {
   const auto scores = [&](std::int64_t begin, std::int64_t end) {
     std::vector<Tensor> rows;
-    for (std::size_t i = 0; i < beside_.size(); ++i)
+    for (std::size_t i = 0; i < ensemble_.size(); ++i)
       rows.push_back(
-          beside_[i]->loaded.model->head->log_probs(beside[i].slice(0, begin, end), nullptr));
+          ensemble_[i]->loaded.model->head->log_probs(ensemble[i].slice(0, begin, end), nullptr));
     return rows;
   };
   WeightsLearner learner(plan_, window_, model_);

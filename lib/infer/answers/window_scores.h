@@ -17,7 +17,7 @@ struct WindowToScore {
   std::shared_ptr<const OnlineWeights> learned = {};
   bool continues = false;  ///< learns weights only if plan.weights_follow
   /// f (n, d) of all tokens of `to`, for each further model.
-  const std::vector<torch::Tensor>* beside = {};
+  const std::vector<torch::Tensor>* other_f = {};
 };
 
 /// Scores windows. Not thread safe.
@@ -26,7 +26,7 @@ class WindowScores {
   /// `words`: number of tokens of the vocabulary; the head's further rows are padding. All
   /// references must outlive the object.
   WindowScores(nn::Model& model, nn::Head& head, const WindowPlan& windows,
-      const MemoryPlan& memory, std::int64_t words, TokenWants wants);
+      const MemoryPlan& memory, std::int64_t vocabulary, TokenWants wants);
 
   /// Scores windows of one stream in order. Throws Error{bad_data} if a score is NaN.
   void score(const std::vector<WindowToScore>& windows);
@@ -37,7 +37,7 @@ class WindowScores {
   bool learns() const { return plan_.online; }
   /// Returns the weights after a context; see WeightsLearner. `beside`: f of each further model.
   std::shared_ptr<const OnlineWeights> learn(const std::vector<std::int64_t>& context,
-      const nn::Hidden& hidden, const std::vector<torch::Tensor>& beside) const;
+      const nn::Hidden& hidden, const std::vector<torch::Tensor>& ensemble) const;
 
  private:
   std::int64_t piece(std::int64_t block) const;
@@ -54,9 +54,9 @@ class WindowScores {
   nn::Head& head_;
   std::int64_t window_;
   MemoryPlan plan_;
-  std::vector<std::shared_ptr<const BesideModel>> beside_;
+  std::vector<std::shared_ptr<const EnsembleModel>> ensemble_;
   StreamMemory memory_;
-  std::int64_t words_, head_words_;
+  std::int64_t vocabulary_, head_vocabulary_;
   TokenWants wants_;
   Pace* pace_ = nullptr;
 };

@@ -113,10 +113,10 @@ class WholeRows : public nn::HeadBlock {
     constexpr std::int64_t kRows = 256;  // at a time: each has a number for every word
     std::vector<torch::Tensor> chosen, normalisers;
     for (std::int64_t first = 0; first == 0 || first < f.size(0); first += kRows) {
-      const auto words = targets.there.slice(0, first, first + kRows).unsqueeze(1);
+      const auto tokens = targets.there.slice(0, first, first + kRows).unsqueeze(1);
       const auto rows =
           head.log_probs(f.slice(0, first, first + kRows), &normalisers.emplace_back());
-      chosen.push_back(rows.gather(1, words).squeeze(1));
+      chosen.push_back(rows.gather(1, tokens).squeeze(1));
     }
     log_prob = torch::cat(chosen), log_z = torch::cat(normalisers);
   }
@@ -137,7 +137,7 @@ class PackedHead : public nn::Head {
     const auto weight = head_->weights().at(0);
     const PackedMatrix* const found = packed == nullptr ? nullptr : packed->find(weight);
     taken_ = found != nullptr;
-    words_ = taken_ ? *found : pack(weight, 0, weight.size(0), precision);
+    matrix_ = taken_ ? *found : pack(weight, 0, weight.size(0), precision);
   }
 
   std::int64_t vocabulary() const override { return head_->vocabulary(); }
@@ -149,9 +149,9 @@ class PackedHead : public nn::Head {
   }
   torch::Tensor log_probs(const torch::Tensor& f, torch::Tensor* log_z) override {
     const torch::NoGradGuard no_gradient;
-    const auto rows = f.size(0), stride = words_.padded_in(), words = words_.out();
+    const auto rows = f.size(0), stride = matrix_.padded_in(), vocabulary = matrix_.out();
     const auto x = torch::constant_pad_nd(f, {0, stride - f.size(1)}).contiguous();
-    const auto out = torch::empty({rows, words});
+    const auto out = torch::empty({rows, vocabulary});
     const auto normaliser = torch::empty({rows});
     const float* const from = x.const_data_ptr<float>();
     float* const to = out.data_ptr<float>();
@@ -159,13 +159,13 @@ class PackedHead : public nn::Head {
 #pragma omp parallel num_threads(at::get_num_threads())
     {
       const std::int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
-      const auto panels = words_.panels();
-      words_.multiply(from, rows, stride, panels * thread / threads,
-          panels * (thread + 1) / threads, to, words);
+      const auto panels = matrix_.panels();
+      matrix_.multiply(from, rows, stride, panels * thread / threads,
+          panels * (thread + 1) / threads, to, vocabulary);
 #pragma omp barrier
       for (std::int64_t r = thread; r < rows; r += threads) {
-        if (cap_ > 0) soft_cap(to + r * words, words, cap_);
-        z[r] = log_softmax(to + r * words, words);
+        if (cap_ > 0) soft_cap(to + r * vocabulary, vocabulary, cap_);
+        z[r] = log_softmax(to + r * vocabulary, vocabulary);
       }
     }
     if (log_z != nullptr) *log_z = normaliser;
@@ -177,7 +177,7 @@ class PackedHead : public nn::Head {
   std::shared_ptr<nn::Head> head_;
   float cap_;
   bool taken_ = false;  // head_ has no numbers
-  PackedMatrix words_;
+  PackedMatrix matrix_;
 };
 
 }  // namespace
@@ -249,8 +249,8 @@ const PackedMatrix* PackedModel::find(const torch::Tensor& weight) const {
 }
 
 bool packs_head(const nn::Model& model) {
-  const auto& words = model.options.vocabulary;
-  return words.cutoffs.empty() && !words.head_bias;
+  const auto& vocabulary = model.options.vocabulary;
+  return vocabulary.cutoffs.empty() && !vocabulary.head_bias;
 }
 
 std::shared_ptr<nn::Head> decoding_head(

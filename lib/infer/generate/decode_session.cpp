@@ -44,11 +44,11 @@ std::vector<Tensor> outputs_of(const std::vector<nn::Hidden>& all) {
 }  // namespace
 
 // Another model of the ensemble. Its rows hold the same texts; its only memory is its State.
-struct Session::Beside {
-  Beside(const BesideModel& own, torch::Device device, Precision precision, bool record)
+struct Session::Member {
+  Member(const EnsembleModel& own, torch::Device device, Precision precision, bool record)
       : engine(make_engine(*own.loaded.model, device, precision, record)),
         session(*engine, *own.loaded.model, window_of(own), {}, device) {}
-  static std::int64_t window_of(const BesideModel& own) {
+  static std::int64_t window_of(const EnsembleModel& own) {
     return plan_windows(own.windows, *own.loaded.model, own.loaded.facts).window;
   }
   std::unique_ptr<Engine> engine;
@@ -60,9 +60,9 @@ Session::Session(Engine& engine, nn::Model& model, std::int64_t window, const Me
     : engine_(engine), model_(model), window_(window), memory_plan_(memory), device_(device),
       carry_(model.architecture->carry()),
       in_calls_(nn::arch_facts(model.options.arch).layer_memory) {
-  for (const auto& model : memory.beside()) {
-    beside_.push_back(std::make_unique<Beside>(*model, device, precision, record));
-    beside_.back()->session.keeps_prompts_ = memory.online;
+  for (const auto& model : memory.models()) {
+    ensemble_.push_back(std::make_unique<Member>(*model, device, precision, record));
+    ensemble_.back()->session.keeps_prompts_ = memory.online;
   }
   if (retrieve.any()) prefixed_.emplace(engine, retrieve, window);
 }
@@ -72,7 +72,7 @@ Session::~Session() = default;
 bool Session::alone(std::size_t prompt_length) const {
   if (carry_ == nn::Carry::forget && static_cast<std::int64_t>(prompt_length) > window_)
     return true;
-  return std::any_of(beside_.begin(), beside_.end(),
+  return std::any_of(ensemble_.begin(), ensemble_.end(),
       [&](const auto& other) { return other->session.alone(prompt_length); });
 }
 
@@ -105,7 +105,7 @@ void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
   ahead_.assign(prompts.size(), {});
   searches_ = searches();
   memory_ = memory_after(prompts);
-  for (const auto& other : beside_) other->session.start(prompts, sources);
+  for (const auto& other : ensemble_) other->session.start(prompts, sources);
   if (!prefixed_ || memory_->remembers()) {
     const Fed fed = sources.empty() ? feed_prompts(prompts) : feed(prompts);
     if (memory_plan_.online && !prefixed_) learn_weights(*memory_, fed, prompts);
@@ -228,11 +228,11 @@ void Session::remember(StreamMemory& memory, const Fed& fed,
 }
 
 // Returns log p by further models, from f (n, d) of each for a prompt's tokens.
-BesideRows Session::beside_rows(std::vector<Tensor> f) const {
+EnsembleRows Session::ensemble_rows(std::vector<Tensor> f) const {
   return [this, f = std::move(f)](std::int64_t begin, std::int64_t end) {
     std::vector<Tensor> rows;
     for (std::size_t i = 0; i < f.size(); ++i)
-      rows.push_back(beside_[i]->engine->head().log_probs(f[i].slice(0, begin, end), nullptr));
+      rows.push_back(ensemble_[i]->engine->head().log_probs(f[i].slice(0, begin, end), nullptr));
     return rows;
   };
 }
@@ -243,9 +243,9 @@ void Session::learn_weights(
   for (std::size_t row = 0; row < prompts.size(); ++row) {
     WeightsLearner learner(memory_plan_, window_, model_);
     std::vector<Tensor> f;
-    for (const auto& other : beside_) f.push_back(other->session.prompt_f_[row]);
+    for (const auto& other : ensemble_) f.push_back(other->session.prompt_f_[row]);
     learner.learn(
-        engine_.head(), prompts[row], fed[row], beside_rows(std::move(f)), size_of(prompts[row]));
+        engine_.head(), prompts[row], fed[row], ensemble_rows(std::move(f)), size_of(prompts[row]));
     memory.take_weights(static_cast<std::int64_t>(row), learner.weights());
   }
 }
@@ -260,9 +260,9 @@ std::int64_t Session::learn(std::size_t number, std::int64_t most) {
   if (reading.learner == nullptr)
     reading.learner = std::make_shared<WeightsLearner>(memory_plan_, window_, model_);
   std::vector<Tensor> f;
-  for (const auto& other : beside_) f.push_back(all(other->session.readings_[number]).output);
+  for (const auto& other : ensemble_) f.push_back(all(other->session.readings_[number]).output);
   return reading.learner->learn(
-      engine_.head(), reading.prompts[0], all(reading), beside_rows(std::move(f)), most);
+      engine_.head(), reading.prompts[0], all(reading), ensemble_rows(std::move(f)), most);
 }
 
 // Keeps the hidden states of the last token before the guesses, and those of the guesses.
@@ -287,10 +287,10 @@ nn::TokenPositions Session::last_place() const {
 
 Tensor Session::log_probs_there() {
   const torch::NoGradGuard no_gradient;
-  std::vector<Tensor> beside;
-  for (const auto& other : beside_) beside.push_back(other->session.log_probs());
+  std::vector<Tensor> ensemble;
+  for (const auto& other : ensemble_) ensemble.push_back(other->session.log_probs());
   const Tensor rows = memory_->any() ? memory_->log_probs(engine_.head(), last_.output, last_.key,
-                                           last_place(), beside)
+                                           last_place(), ensemble)
                       : prefixed_    ? prefixed_->log_probs(engine_.head())
                                      : engine_.head().log_probs(last_.output, nullptr);
   return rows.to(torch::kFloat32).contiguous();
@@ -358,7 +358,7 @@ void Session::advance(const std::vector<std::int64_t>& tokens,
         nn::upload(torch::tensor(tokens, torch::kInt64), device_), last_place());
   for (std::int64_t row = 0; row < rows(); ++row)
     memory_->read(row, {&tokens[static_cast<std::size_t>(row)], 1});
-  for (const auto& other : beside_) other->session.advance(tokens, guesses);
+  for (const auto& other : ensemble_) other->session.advance(tokens, guesses);
   if (prefixed_) {
     for (auto& text : texts_) ++text.length;
     prefixed_->advance(tokens);
@@ -400,7 +400,7 @@ void Session::select(const std::vector<std::int64_t>& rows) {
     memory_->select(index);
     last_ = last_.select(nn::upload(index, last_.output.device()));
   }
-  for (const auto& other : beside_) other->session.select(rows);
+  for (const auto& other : ensemble_) other->session.select(rows);
 }
 
 // Text i and its engine row become copies of the former text rows[i]. An engine without rows waits
@@ -415,7 +415,7 @@ void Session::clear() {
   readings_.clear(), kept_.clear();
   choose({});
   select({});
-  for (const auto& other : beside_) other->session.clear();
+  for (const auto& other : ensemble_) other->session.clear();
 }
 
 void Session::check_ids(const std::vector<std::vector<std::int64_t>>& texts) const {
@@ -427,7 +427,7 @@ void Session::check_ids(const std::vector<std::vector<std::int64_t>>& texts) con
 
 // Returns whether it matters which tokens a call of the engine reads together, to any model.
 bool Session::reads_in_calls() const {
-  return in_calls_ || std::any_of(beside_.begin(), beside_.end(),
+  return in_calls_ || std::any_of(ensemble_.begin(), ensemble_.end(),
                           [](const auto& other) { return other->session.reads_in_calls(); });
 }
 
@@ -437,7 +437,7 @@ std::int64_t Session::shared_by(const std::vector<std::vector<std::int64_t>>& pr
   if (prompts.size() < 2 || reads_in_calls()) return 0;
   const auto shared = shared_beginning(prompts);
   auto window = window_;
-  for (const auto& other : beside_) window = std::min(window, other->session.window_);
+  for (const auto& other : ensemble_) window = std::min(window, other->session.window_);
   return shared < kLeastShared || shared >= window ? 0 : shared;
 }
 
@@ -449,7 +449,7 @@ std::int64_t Session::admit(std::vector<std::vector<std::int64_t>> prompts) {
 }
 
 void Session::admit(std::vector<std::vector<std::int64_t>> prompts, std::int64_t shared) {
-  for (const auto& other : beside_) other->session.admit(prompts, shared);
+  for (const auto& other : ensemble_) other->session.admit(prompts, shared);
   const auto before = std::ssize(texts_), first_kept = rows_ + std::ssize(readings_);
   const auto first_new = readings_.size();
   for (auto& prompt : prompts) {
@@ -493,7 +493,7 @@ void Session::admit(std::vector<std::vector<std::int64_t>> prompts, std::int64_t
 }
 
 void Session::keep(std::int64_t most) {
-  const bool can = engine_.idle_rows_are_free() && beside_.empty() && !prefixed_ && !in_calls_;
+  const bool can = engine_.idle_rows_are_free() && ensemble_.empty() && !prefixed_ && !in_calls_;
   most_kept_ = can ? most : 0;
 }
 
@@ -596,7 +596,7 @@ std::vector<std::int64_t> Session::read(std::int64_t most, std::int64_t* tokens)
 }
 
 void Session::read_parts(const std::vector<std::int64_t>& parts) {
-  for (const auto& other : beside_) other->session.read_parts(parts);
+  for (const auto& other : ensemble_) other->session.read_parts(parts);
   roll_back();
   std::vector<std::vector<std::int64_t>> tokens(texts_.size());
   const auto first = static_cast<std::size_t>(rows_);
@@ -614,7 +614,7 @@ void Session::read_parts(const std::vector<std::int64_t>& parts) {
 
 // Makes prompts that are complete the last rows. Returns their numbers.
 std::vector<std::int64_t> Session::finish(const std::vector<bool>& complete) {
-  for (const auto& other : beside_) other->session.finish(complete);
+  for (const auto& other : ensemble_) other->session.finish(complete);
   const auto read = take_read(complete);
   std::vector<std::int64_t> numbers;
   for (const auto& one : read) numbers.push_back(one.numbers[0]);
@@ -682,7 +682,7 @@ void Session::add_rows(const std::vector<Reading>& read) {
 }
 
 void Session::discard(std::int64_t number) {
-  for (const auto& other : beside_) other->session.discard(number);
+  for (const auto& other : ensemble_) other->session.discard(number);
   for (std::size_t i = 0; i < readings_.size(); ++i) {
     auto& numbers = readings_[i].numbers;
     auto& prompts = readings_[i].prompts;

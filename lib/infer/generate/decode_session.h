@@ -142,7 +142,7 @@ class Session {
   std::int64_t next_piece(Text& text, std::int64_t left, RowInput& feed) const;
   void remember(StreamMemory& memory, const Fed& fed,
       const std::vector<std::vector<std::int64_t>>& prompts) const;
-  BesideRows beside_rows(std::vector<torch::Tensor> f) const;
+  EnsembleRows ensemble_rows(std::vector<torch::Tensor> f) const;
   void learn_weights(
       StreamMemory& memory, const Fed& fed, const std::vector<std::vector<std::int64_t>>& prompts);
   void keep_last(const Fed& fed);
@@ -160,7 +160,7 @@ class Session {
   // - texts_[i].length does not count the guesses in ahead_[i]; texts_[i].seen counts them and is
   //   at most window_.
   // - memory_ stores all positions of a row but its last, whose label is not known yet.
-  // - The sessions of beside_ have the same rows and the same readings_, with equal numbers.
+  // - The sessions of ensemble_ have the same rows and the same readings_, with equal numbers.
   Engine& engine_;
   nn::Model& model_;
   std::int64_t window_;
@@ -181,8 +181,8 @@ class Session {
   SearchCounts searches_;      // of closed memories
   bool keeps_prompts_ = false, in_calls_;
   std::vector<torch::Tensor> prompt_f_;  // (n, d) for each prompt's tokens, if keeps_prompts_
-  struct Beside;
-  std::vector<std::unique_ptr<Beside>> beside_;
+  struct Member;
+  std::vector<std::unique_ptr<Member>> ensemble_;
 };
 
 }  // namespace infer

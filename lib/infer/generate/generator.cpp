@@ -30,7 +30,7 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
   }
   if (open_ == nullptr) {
     open_ = std::make_shared<OpenMemories>();
-    open_->beside = open_beside(memory, loaded_, options_.reach, windows, device);
+    open_->models = open_models(memory, loaded_, options_.reach, windows, device);
   }
   windows_ = plan_windows(windows, *loaded_.model, loaded_.facts);
   window_ = windows_.window;
@@ -234,12 +234,12 @@ void Generator::note_passages(std::int64_t row, Sample& sample) const {
       {"passages", to_json(prefixed->prefixes(row), prefixed->index())}});
 }
 
-void Generator::note_memories(const std::vector<Word>& words, std::vector<Growing>& texts) const {
+void Generator::note_memories(
+    const std::vector<NextToken>& next, std::vector<Growing>& texts) const {
   if (memories_.empty() || !session_->memory().any()) return;
   std::vector<std::int64_t> tokens;
   std::vector<double> log_probs;
-  for (const auto& word : words)
-    tokens.push_back(word.drawn.token), log_probs.push_back(word.drawn.log_prob);
+  for (const auto& token : next) tokens.push_back(token.token), log_probs.push_back(token.log_prob);
   const auto shares = session_->memory().source_shares(
       torch::tensor(tokens, torch::kInt64), torch::tensor(log_probs, torch::kFloat64));
   const auto of = shares.accessor<double, 2>();
@@ -309,16 +309,16 @@ void Generator::draw(const std::vector<Start>& starts, std::int64_t first, std::
 
 // Appends a token to each text. Texts that end leave the list and the session.
 void Generator::step(std::vector<Growing>& texts, Draw& draw, const GeneratorCallbacks& watch) {
-  const auto words = next_words(texts, draw);
+  const auto drawn = next_tokens(texts, draw);
   std::vector<std::int64_t> tokens, going_on;
   std::vector<std::vector<std::int64_t>> guesses;
   std::vector<Growing> rest;
   count(texts.size(), watch);
-  note_memories(words, texts);
+  note_memories(drawn, texts);
   for (std::size_t i = 0; i < texts.size(); ++i) {
     auto& text = texts[i];
     const auto row = static_cast<std::int64_t>(i);
-    const auto next = grow(text, row, words[i], watch);
+    const auto next = grow(text, row, drawn[i], watch);
     if (!next) continue;
     tokens.push_back(*next);
     const auto ahead = std::min(text.trust, std::ssize(text.span));
@@ -344,12 +344,12 @@ Generator::Growing Generator::growing(
 
 // Returns the next token of each row: the span's next token, or a sampled one. Spans, changed
 // logits and the most probable tokens need whole rows on the host.
-std::vector<Generator::Word> Generator::next_words(std::vector<Growing>& texts, Draw& draw) {
+std::vector<Generator::NextToken> Generator::next_tokens(std::vector<Growing>& texts, Draw& draw) {
   const torch::Tensor there = session_->log_probs_there();
   const bool whole = std::ranges::any_of(
       texts, [](const auto& text) { return text.logits.any() || text.likely >= 0; });
   if (!there.is_cpu() && options_.spans.longest == 0 && !whole) return drawn_there(texts, there);
-  std::vector<Word> words;
+  std::vector<NextToken> tokens;
   const torch::Tensor rows = there.cpu();
   torch::Tensor log_z;
   if (std::ranges::any_of(texts, [](const auto& text) { return text.logits.needs_normaliser(); }))
@@ -369,21 +369,22 @@ std::vector<Generator::Word> Generator::next_words(std::vector<Growing>& texts, 
     const auto log_prob = [&](std::int64_t id) {
       return static_cast<double>(log_p[static_cast<std::size_t>(id)]);
     };
-    auto& word = words.emplace_back(Word{{token, log_prob(token)}, spanned});
+    auto& next = tokens.emplace_back(NextToken{{token, log_prob(token)}, spanned});
     if (text.likely <= 0) continue;
-    for (const auto id : best_words(log_p, text.likely)) word.likely.emplace_back(id, log_prob(id));
+    for (const auto id : best_tokens(log_p, text.likely))
+      next.likely.emplace_back(id, log_prob(id));
   }
-  return words;
+  return tokens;
 }
 
 // Samples on the device, in one call for the texts that have the same options but the temperature.
-std::vector<Generator::Word> Generator::drawn_there(
+std::vector<Generator::NextToken> Generator::drawn_there(
     std::vector<Growing>& texts, const torch::Tensor& log_probs) const {
   const auto log_p = log_probs.narrow(1, 0, static_cast<std::int64_t>(tokenizer_->size()));
   std::map<std::pair<std::int64_t, double>, std::vector<std::int64_t>> groups;
   for (std::size_t i = 0; i < texts.size(); ++i)
     groups[{texts[i].draw.top_k, texts[i].draw.top_p}].push_back(static_cast<std::int64_t>(i));
-  std::vector<Word> words(texts.size());
+  std::vector<NextToken> tokens(texts.size());
   for (const auto& [_, rows] : groups) {
     std::vector<RowDraw> by;
     for (const auto row : rows) {
@@ -395,24 +396,24 @@ std::vector<Generator::Word> Generator::drawn_there(
     const auto drawn = draw_there(texts[static_cast<std::size_t>(rows[0])].draw,
         groups.size() == 1 ? log_p : log_p.index_select(0, index), by);
     for (std::size_t i = 0; i < rows.size(); ++i)
-      words[static_cast<std::size_t>(rows[i])] = {drawn[i]};
+      tokens[static_cast<std::size_t>(rows[i])] = {drawn[i]};
   }
-  return words;
+  return tokens;
 }
 
 // Appends a token to the text of a row. Returns nothing if it ends the text.
 std::optional<std::int64_t> Generator::grow(
-    Growing& text, std::int64_t row, const Word& word, const GeneratorCallbacks& watch) {
-  const auto [token, log_prob] = word.drawn;
+    Growing& text, std::int64_t row, const NextToken& next, const GeneratorCallbacks& watch) {
+  const auto [token, log_prob] = DrawnToken(next);
   auto& sample = text.sample;
   note_passages(row, sample);
   sample.tokens.push_back(token);
   sample.log_prob += log_prob;
   text.logits.add(token);
   if (text.likely >= 0)
-    text.untold.push_back({token, log_prob, text.text.text().size(), word.likely});
+    text.untold.push_back({token, log_prob, text.text.text().size(), next.likely});
   if (citer_) sample.cited.push_back(citer_->cite(session_->memory(), {row, token, log_prob}));
-  if (word.spanned) {
+  if (next.spanned) {
     text.span.erase(text.span.begin());
     ++sample.spans.back().taken;
     text.trust = std::min(text.trust + 1, options_.spans.longest);

@@ -158,8 +158,7 @@ class Generator {
   };
 
   // The next token of a text.
-  struct Word {
-    DrawnWord drawn;
+  struct NextToken : DrawnToken {
     bool spanned = false;  // whether it continues the text's span
     std::vector<std::pair<std::int64_t, double>> likely = {};
   };
@@ -178,10 +177,11 @@ class Generator {
   void draw(const std::vector<Start>& starts, std::int64_t first, std::int64_t last,
       const GeneratorCallbacks& watch);
   void step(std::vector<Growing>& texts, Draw& draw, const GeneratorCallbacks& watch);
-  std::vector<Word> next_words(std::vector<Growing>& texts, Draw& draw);
-  std::vector<Word> drawn_there(std::vector<Growing>& texts, const torch::Tensor& log_probs) const;
+  std::vector<NextToken> next_tokens(std::vector<Growing>& texts, Draw& draw);
+  std::vector<NextToken> drawn_there(
+      std::vector<Growing>& texts, const torch::Tensor& log_probs) const;
   std::optional<std::int64_t> grow(
-      Growing& text, std::int64_t row, const Word& word, const GeneratorCallbacks& watch);
+      Growing& text, std::int64_t row, const NextToken& next, const GeneratorCallbacks& watch);
   void drop_unwanted(Refilled& refilled, const Arrivals& arrivals);
   void admit(Refilled& refilled, const Arrivals& arrivals, const GeneratorCallbacks& watch);
   void read(Refilled& refilled, bool shared);
@@ -196,7 +196,7 @@ class Generator {
       StopText& text, text::StreamDecoder& decoder, std::int64_t token) const;
   void count(std::size_t tokens, const GeneratorCallbacks& watch);
   void note_passages(std::int64_t row, Sample& sample) const;
-  void note_memories(const std::vector<Word>& words, std::vector<Growing>& texts) const;
+  void note_memories(const std::vector<NextToken>& next, std::vector<Growing>& texts) const;
 
   // Invariants between calls:
   // - session_, stores_, memories_ and citer_ are of the same memories: remember_by() replaces them

@@ -8,7 +8,7 @@ namespace {
 struct Candidate {
   double log_prob;
   std::size_t parent;
-  std::int64_t word;
+  std::int64_t token;
 };
 
 }  // namespace
@@ -42,18 +42,19 @@ std::optional<Beam::Step> Beam::step(
     const std::vector<std::span<const float>>& rows, std::int64_t most, const Ends& ends) const {
   std::vector<Candidate> candidates;
   for (std::size_t i = 0; i < live_.size(); ++i)
-    for (const auto word : best_words(rows[i], most))
-      candidates.push_back({live_[i].log_prob + rows[i][static_cast<std::size_t>(word)], i, word});
+    for (const auto token : best_tokens(rows[i], most))
+      candidates.push_back(
+          {live_[i].log_prob + rows[i][static_cast<std::size_t>(token)], i, token});
   std::stable_sort(candidates.begin(), candidates.end(),
       [](const auto& a, const auto& b) { return a.log_prob > b.log_prob; });
   Step made;
   std::vector<std::int64_t> used(live_.size());  // number of tokens used
   for (std::size_t rank = 0; rank < candidates.size() && made.live.size() < width_; ++rank) {
     const auto& candidate = candidates[rank];
-    const auto ending = ends(candidate.parent, candidate.word);
+    const auto ending = ends(candidate.parent, candidate.token);
     if (!ending || rank < width_) {
       Hypothesis hypothesis = live_[candidate.parent];
-      hypothesis.tokens.push_back(candidate.word);
+      hypothesis.tokens.push_back(candidate.token);
       hypothesis.log_prob = candidate.log_prob;
       if (ending) {
         hypothesis.ending = *ending;

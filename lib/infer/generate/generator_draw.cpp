@@ -28,9 +28,9 @@ Tensor draw_settings(const std::vector<RowDraw>& rows) {
 // is the highest log-probability of each row.
 Tensor drawn(const DrawOptions& options, const Tensor& log_p, const Tensor& best,
     const Tensor& scale, const Tensor& number) {
-  const auto words = log_p.size(1);
-  const bool counted = options.top_k > 0 && options.top_k < words;
-  const auto most = counted ? options.top_k : words;
+  const auto vocabulary = log_p.size(1);
+  const bool counted = options.top_k > 0 && options.top_k < vocabulary;
+  const auto most = counted ? options.top_k : vocabulary;
   Tensor chosen = log_p, ids;  // undefined: all tokens, by id
   if (counted || options.top_p < 1) {
     const auto [sorted, order] = log_p.sort(/*stable=*/true, /*dim=*/1, /*descending=*/true);
@@ -58,36 +58,36 @@ void expect_numbers(double best) {
     core::bad_data("the model's log-probabilities are not finite; its weights may be damaged");
 }
 
-std::int64_t best_word(std::span<const float> log_p) {
+std::int64_t best_token(std::span<const float> log_p) {
   const float best =
       log_p.empty() ? std::nanf("") : max_of(log_p.data(), static_cast<std::int64_t>(log_p.size()));
   expect_numbers(static_cast<double>(best));
   return std::find(log_p.begin(), log_p.end(), best) - log_p.begin();
 }
 
-std::vector<std::int64_t> best_words(std::span<const float> log_p, std::int64_t n) {
+std::vector<std::int64_t> best_tokens(std::span<const float> log_p, std::int64_t n) {
   const auto size = static_cast<std::int64_t>(log_p.size());
   n = std::min(n, size);
   const auto at = [&](std::int64_t i) { return log_p[static_cast<std::size_t>(i)]; };
   const auto better = [&](std::int64_t a, std::int64_t b) {
     return at(a) > at(b) || (at(a) == at(b) && a < b);
   };
-  std::vector<std::int64_t> words(static_cast<std::size_t>(n > kHeapLimit ? size : n));
-  std::iota(words.begin(), words.end(), 0);
+  std::vector<std::int64_t> tokens(static_cast<std::size_t>(n > kHeapLimit ? size : n));
+  std::iota(tokens.begin(), tokens.end(), 0);
   if (n > kHeapLimit) {
-    if (n < size) std::nth_element(words.begin(), words.begin() + n - 1, words.end(), better);
-    words.resize(static_cast<std::size_t>(n));
+    if (n < size) std::nth_element(tokens.begin(), tokens.begin() + n - 1, tokens.end(), better);
+    tokens.resize(static_cast<std::size_t>(n));
   } else if (n > 0) {  // the worst token kept is on top
-    std::make_heap(words.begin(), words.end(), better);
+    std::make_heap(tokens.begin(), tokens.end(), better);
     for (std::int64_t i = n; i < size; ++i) {
-      if (at(i) <= at(words.front())) continue;
-      std::pop_heap(words.begin(), words.end(), better);
-      words.back() = i;
-      std::push_heap(words.begin(), words.end(), better);
+      if (at(i) <= at(tokens.front())) continue;
+      std::pop_heap(tokens.begin(), tokens.end(), better);
+      tokens.back() = i;
+      std::push_heap(tokens.begin(), tokens.end(), better);
     }
   }
-  std::sort(words.begin(), words.end(), better);
-  return words;
+  std::sort(tokens.begin(), tokens.end(), better);
+  return tokens;
 }
 
 Draw& Draw::by(const DrawOptions& options) {
@@ -96,9 +96,9 @@ Draw& Draw::by(const DrawOptions& options) {
 }
 
 void Draw::prepare(std::span<const float> log_p) {
-  const float best = log_p[static_cast<std::size_t>(best_word(log_p))];
+  const float best = log_p[static_cast<std::size_t>(best_token(log_p))];
   const auto size = static_cast<std::int64_t>(log_p.size());
-  words_.clear();
+  tokens_.clear();
   if ((options_.top_k > 0 && options_.top_k < size) || options_.top_p < 1) {
     cut(log_p, best);
     return;
@@ -121,9 +121,9 @@ void Draw::cut(std::span<const float> log_p, float best) {
   }
   for (std::int64_t n = nucleus && !counted ? std::min(kFirstNucleus, most) : most;; n *= 8) {
     n = std::min(n, most);
-    words_ = best_words(log_p, n);
+    tokens_ = best_tokens(log_p, n);
     std::vector<float> chosen;
-    for (const auto word : words_) chosen.push_back(log_p[static_cast<std::size_t>(word)]);
+    for (const auto token : tokens_) chosen.push_back(log_p[static_cast<std::size_t>(token)]);
     weights_.resize(chosen.size());
     total_ = exp_weights(chosen.data(), n, best, scale, weights_.data());
     if (!nucleus) return;
@@ -132,7 +132,7 @@ void Draw::cut(std::span<const float> log_p, float best) {
     for (std::size_t i = 0; i < weights_.size(); ++i) {
       mass += weights_[i];
       if (mass < wanted) continue;
-      words_.resize(i + 1);
+      tokens_.resize(i + 1);
       weights_.resize(i + 1);
       total_ = mass;
       return;
@@ -142,7 +142,7 @@ void Draw::cut(std::span<const float> log_p, float best) {
 }
 
 std::int64_t Draw::operator()(std::span<const float> log_p, core::Rng& rng) {
-  if (options_.temperature == 0) return best_word(log_p);
+  if (options_.temperature == 0) return best_token(log_p);
   prepare(log_p);
   double left = rng.uniform() * total_;
   std::size_t last = 0;  // rounding may leave mass beyond the last token
@@ -152,32 +152,32 @@ std::int64_t Draw::operator()(std::span<const float> log_p, core::Rng& rng) {
     left -= weights_[i];
     if (left < 0) break;
   }
-  return words_.empty() ? static_cast<std::int64_t>(last) : words_[last];
+  return tokens_.empty() ? static_cast<std::int64_t>(last) : tokens_[last];
 }
 
 std::vector<std::pair<std::int64_t, double>> Draw::distribution(std::span<const float> log_p) {
-  if (options_.temperature == 0) return {{best_word(log_p), 1.0}};
+  if (options_.temperature == 0) return {{best_token(log_p), 1.0}};
   prepare(log_p);
   std::vector<std::pair<std::int64_t, double>> pairs;
   for (std::size_t i = 0; i < weights_.size(); ++i)
     pairs.emplace_back(
-        words_.empty() ? static_cast<std::int64_t>(i) : words_[i], weights_[i] / total_);
+        tokens_.empty() ? static_cast<std::int64_t>(i) : tokens_[i], weights_[i] / total_);
   return pairs;
 }
 
-std::vector<DrawnWord> draw_there(
+std::vector<DrawnToken> draw_there(
     const DrawOptions& options, const Tensor& log_p, const std::vector<RowDraw>& rows) {
   const torch::NoGradGuard no_gradient;
   const auto by = nn::upload(draw_settings(rows), log_p.device()).split(1, 1);
   const Tensor best = log_p.amax(1, /*keepdim=*/true);
-  Tensor words = log_p.argmax(1, /*keepdim=*/true);
+  Tensor tokens = log_p.argmax(1, /*keepdim=*/true);
   if (std::ranges::any_of(rows, [](const auto& row) { return row.temperature > 0; }))
-    words = torch::where(by[0] > 0, drawn(options, log_p, best, by[0], by[1]), words);
-  const auto got = nn::Download({words, log_p.gather(1, words), best}, torch::kFloat64).get();
+    tokens = torch::where(by[0] > 0, drawn(options, log_p, best, by[0], by[1]), tokens);
+  const auto got = nn::Download({tokens, log_p.gather(1, tokens), best}, torch::kFloat64).get();
   const auto number = [&](std::size_t of, std::size_t row) {
     return got[of].const_data_ptr<double>()[row];
   };
-  std::vector<DrawnWord> all;
+  std::vector<DrawnToken> all;
   for (std::size_t row = 0; row < rows.size(); ++row) {
     expect_numbers(number(2, row));
     all.push_back({static_cast<std::int64_t>(number(0, row)), number(1, row)});
@@ -266,7 +266,7 @@ std::string span_lines(
 
 bool agrees(const SpanOptions& options, std::span<const float> log_p, std::int64_t token) {
   if (token < 0 || token >= std::ssize(log_p)) return false;
-  const double best = log_p[static_cast<std::size_t>(best_word(log_p))];
+  const double best = log_p[static_cast<std::size_t>(best_token(log_p))];
   return log_p[static_cast<std::size_t>(token)] >= best + std::log(options.gamma);
 }
 

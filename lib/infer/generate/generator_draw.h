@@ -35,8 +35,8 @@ class Draw {
   void cut(std::span<const float> log_p, float best);
 
   DrawOptions options_;
-  std::vector<std::int64_t> words_;  // tokens of weights_; empty: all tokens, by id
-  std::vector<float> weights_;       // not normalised
+  std::vector<std::int64_t> tokens_;  // tokens of weights_; empty: all tokens, by id
+  std::vector<float> weights_;        // not normalised
   double total_ = 0;
 };
 
@@ -49,10 +49,10 @@ void expect_numbers(double best);
 
 /// Returns the token with the highest log-probability; ties go to the lowest id. Throws as Draw
 /// does.
-std::int64_t best_word(std::span<const float> log_p);
+std::int64_t best_token(std::span<const float> log_p);
 
 /// Returns the `n` tokens with the highest log-probabilities, best first; ties go to the lower id.
-std::vector<std::int64_t> best_words(std::span<const float> log_p, std::int64_t n);
+std::vector<std::int64_t> best_tokens(std::span<const float> log_p, std::int64_t n);
 
 /// Sampling parameters of a row: the temperature, and a random number in [0, 1) from the text's
 /// Rng, unused at temperature 0.
@@ -62,7 +62,7 @@ struct RowDraw {
 };
 
 /// A token and its log-probability in nats.
-struct DrawnWord {
+struct DrawnToken {
   std::int64_t token = 0;
   double log_prob = 0;
 };
@@ -70,7 +70,7 @@ struct DrawnWord {
 /// Samples a token from each row of log_p (B, V), nats, float32, with `options` and the row's
 /// temperature. Results equal those of Draw, except for rounding. Synchronises once, for three
 /// numbers a row. Throws Error{bad_data} as Draw does.
-std::vector<DrawnWord> draw_there(
+std::vector<DrawnToken> draw_there(
     const DrawOptions& options, const torch::Tensor& log_p, const std::vector<RowDraw>& rows);
 
 /// Text that ends before the first complete stop string, independent of piece boundaries. Copied

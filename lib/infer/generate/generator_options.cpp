@@ -30,10 +30,10 @@ constexpr std::int64_t kTranslationBeam = 4;  // if no option chooses a method
 
 bool LogitRules::any() const { return counts() || !biases.empty() || !allowed.empty(); }
 
-void LogitRules::check(std::int64_t words, bool flags) const {
+void LogitRules::check(std::int64_t vocabulary, bool flags) const {
   const auto expect = [&](const char* rule, std::int64_t id) {
-    if (id < 0 || id >= words)
-      core::bad_data("{}: {} is not a token id; the tokenizer has {} tokens", rule, id, words);
+    if (id < 0 || id >= vocabulary)
+      core::bad_data("{}: {} is not a token id; the tokenizer has {} tokens", rule, id, vocabulary);
   };
   for (const auto& [id, bias] : biases) expect(flags ? "--logit-bias" : "logit_bias", id);
   for (const auto id : allowed) expect(flags ? "--allowed-token-ids" : "allowed_token_ids", id);

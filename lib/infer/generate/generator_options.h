@@ -22,8 +22,8 @@ struct LogitRules {
   bool any() const;
   bool counts() const { return repetition != 1 || frequency != 0 || presence != 0; }
   /// Throws Error{bad_data}, naming the rule as a flag or as a member, for an id outside of a
-  /// vocabulary of `words` tokens.
-  void check(std::int64_t words, bool flags) const;
+  /// vocabulary of `vocabulary` tokens.
+  void check(std::int64_t vocabulary, bool flags) const;
 };
 using LogitRulesPtr = std::shared_ptr<const LogitRules>;
 

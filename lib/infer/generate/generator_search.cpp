@@ -61,11 +61,11 @@ void Generator::search(const std::vector<Start>& starts, const GeneratorCallback
       std::vector<std::span<const float>> rows;
       const auto live = static_cast<std::int64_t>(search.beam.live().size());
       for (std::int64_t i = 0; i < live; ++i) rows.push_back(row_of(log_p, first + i));
-      best_word(rows[0]);  // throws if the model gives NaN
+      best_token(rows[0]);  // throws if the model gives NaN
       const auto continued = search.beam.advance(
-          rows, [&](std::size_t parent, std::int64_t word) -> std::optional<Ending> {
+          rows, [&](std::size_t parent, std::int64_t token) -> std::optional<Ending> {
             auto text = search.texts[parent];
-            const auto finish = ends(text.text, text.decoder, word);
+            const auto finish = ends(text.text, text.decoder, token);
             if (!finish) return std::nullopt;
             return Ending(*finish, text.text.text());
           });
@@ -74,11 +74,11 @@ void Generator::search(const std::vector<Start>& starts, const GeneratorCallback
       } else {
         std::vector<Search::Text> texts;
         for (std::size_t i = 0; i < continued.size(); ++i) {
-          const auto word = search.beam.live()[i].tokens.back();
+          const auto token = search.beam.live()[i].tokens.back();
           texts.push_back(search.texts[static_cast<std::size_t>(continued[i])]);
-          ends(texts.back().text, texts.back().decoder, word);
+          ends(texts.back().text, texts.back().decoder, token);
           parents.push_back(first + continued[i]);
-          tokens.push_back(word);
+          tokens.push_back(token);
         }
         search.texts = std::move(texts);
         rest.push_back(std::move(search));

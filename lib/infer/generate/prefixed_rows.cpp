@@ -90,8 +90,8 @@ Tensor PrefixedRows::log_probs(nn::Head& head) const {
     for (std::int64_t k = 0; k < std::ssize(prefixes(i)); ++k)
       weight[i][k] = std::log(prefixes(i)[static_cast<std::size_t>(k)].weight);
   }
-  const Tensor words = head.log_probs(hidden_.output, nullptr);
-  const Tensor rows = words.view({texts, mix(), words.size(1)});
+  const Tensor scores = head.log_probs(hidden_.output, nullptr);
+  const Tensor rows = scores.view({texts, mix(), scores.size(1)});
   return torch::logsumexp(rows + weight.to(rows.options()).unsqueeze(2), 1);
 }
 

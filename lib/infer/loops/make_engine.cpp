@@ -90,8 +90,9 @@ std::unique_ptr<Engine> make_engine(nn::Model& model, torch::Device device, Prec
   return std::make_unique<ModuleEngine>(model, device);
 }
 
-model::Loaded load_to_decode(const std::string& path, torch::Device device, Precision precision,
+model::Loaded load_to_decode(const std::string& path, torch::Device device, const std::string& type,
     const std::string& adapter, std::optional<torch::Dtype> others) {
+  const auto precision = parse_precision(type_to_load(type, path, device, adapter));
   if (precision == Precision::float32 || precision == Precision::file) others = torch::kFloat32;
   if (precision == Precision::file) {
     if (!model::is_gguf(path))
@@ -144,7 +145,7 @@ bool packs(const std::string& type) { return type == "int8" || type == "file"; }
 model::Loaded load_with_type(const std::string& path, torch::Device device,
     const std::string& asked, const std::string& adapter) {
   const auto type = type_to_load(asked, path, device, adapter);
-  return packs(type) ? load_to_decode(path, device, parse_precision(type), adapter, torch::kFloat32)
+  return packs(type) ? load_to_decode(path, device, type, adapter, torch::kFloat32)
                      : model::load(path, device, nn::dtype(type), adapter);
 }
 
@@ -213,8 +214,8 @@ void DeviceEngine::start_rows(const std::vector<RowInput>& feeds) {
   if (longest == 0) return;
   auto source = torch::full({rows, longest}, -1, torch::kInt64);
   for (std::int64_t row = 0; row < rows; ++row) {
-    const auto& words = feeds[static_cast<std::size_t>(row)].source;
-    std::copy(words.begin(), words.end(), source[row].data_ptr<std::int64_t>());
+    const auto& from = feeds[static_cast<std::size_t>(row)].source;
+    std::copy(from.begin(), from.end(), source[row].data_ptr<std::int64_t>());
   }
   auto made = kept_.given();
   decoder_.read_sources(source, fresh, made);

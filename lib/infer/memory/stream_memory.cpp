@@ -25,8 +25,8 @@ torch::Dtype memory_dtype(const nn::Model& model) {
 
 // Selects the components (R, V) at tokens (R).
 Components at_tokens(const Components& components, const Tensor& tokens) {
-  return taken(components, [&](const Tensor& words) {
-    return words.gather(1, tokens.to(words.device()).unsqueeze(1)).squeeze(1);
+  return taken(components, [&](const Tensor& log_probs) {
+    return log_probs.gather(1, tokens.to(log_probs.device()).unsqueeze(1)).squeeze(1);
   });
 }
 
@@ -103,8 +103,8 @@ StreamMemory::Asked StreamMemory::look_up(const Lookup& lookup) {
   return asked;
 }
 
-void StreamMemory::read_beside(const shard::Dataset& data) {
-  for (const auto& source : sources_) source->read_beside(data);
+void StreamMemory::announce(const shard::Dataset& data) {
+  for (const auto& source : sources_) source->announce(data);
 }
 
 StreamMemory::Recalled StreamMemory::recall(const Window& window, const Tensor& targets) {
@@ -137,19 +137,20 @@ Tensor StreamMemory::mix(const Parts& parts, bool fresh) {
 }
 
 Tensor StreamMemory::log_probs(nn::Head& head, const Tensor& f, const Tensor& g,
-    const nn::TokenPositions& place, const std::vector<Tensor>& beside) {
-  return mix(head, {f, g, place, {}, beside}, nullptr);
+    const nn::TokenPositions& place, const std::vector<Tensor>& ensemble) {
+  return mix(head, {f, g, place, {}, ensemble}, nullptr);
 }
 
 Tensor StreamMemory::log_probs(nn::Head& head, const Window& window, std::int64_t begin,
-    std::int64_t end, const Asked* asked, std::int64_t offset, const std::vector<Tensor>& beside) {
-  WordRows rows{window.output.slice(0, begin, end), window.key.slice(0, begin, end),
-      window.place.slice(begin, end), {}, beside, &window, begin, end};
+    std::int64_t end, const Asked* asked, std::int64_t offset,
+    const std::vector<Tensor>& ensemble) {
+  VocabularyRows rows{window.output.slice(0, begin, end), window.key.slice(0, begin, end),
+      window.place.slice(begin, end), {}, ensemble, &window, begin, end};
   rows.offset = offset;
   return mix(head, std::move(rows), asked);
 }
 
-Tensor StreamMemory::mix(nn::Head& head, WordRows rows, const Asked* asked) {
+Tensor StreamMemory::mix(nn::Head& head, VocabularyRows rows, const Asked* asked) {
   Tensor head_z;
   rows.head = head.log_probs(rows.output, &head_z).to(dtype_);
   if (plan_.gates.any())
@@ -164,17 +165,17 @@ Tensor StreamMemory::mix(nn::Head& head, WordRows rows, const Asked* asked) {
   const auto kinds = plan_.kinds();
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     rows.found = asked == nullptr ? nullptr : (*asked)[i].get();
-    SourceWords words = sources_[i]->words(rows);
+    VocabularyScores scores = sources_[i]->score_vocabulary(rows);
     const auto parts = plan_.joint(*kinds[i]);
-    for (std::size_t j = 0; j < words.masses.size(); ++j) {
-      const Tensor more = biased(words.masses[j], parts[j].bias);
+    for (std::size_t j = 0; j < scores.masses.size(); ++j) {
+      const Tensor more = biased(scores.masses[j], parts[j].bias);
       add(seen, more);
       if (plan_.online && parts[j].trained) add(own, more);
     }
     mixed_.first_own.push_back(components.own.size());
-    for (auto& own : words.own) components.own.push_back(std::move(own));
-    if (words.bucket.defined()) components.gates.buckets[kinds[i]->name()] = words.bucket;
-    if (words.features.defined()) components.gates.own[kinds[i]->name()] = words.features;
+    for (auto& own : scores.own) components.own.push_back(std::move(own));
+    if (scores.bucket.defined()) components.gates.buckets[kinds[i]->name()] = scores.bucket;
+    if (scores.features.defined()) components.gates.own[kinds[i]->name()] = scores.features;
   }
   mixed_.first_own.push_back(components.own.size());
   Tensor log_z = head_z.to(dtype_).unsqueeze(1);
@@ -199,7 +200,7 @@ Tensor StreamMemory::mix(nn::Head& head, WordRows rows, const Asked* asked) {
 
 // Returns the weights for a window's rows, where each row is learned before the next. For the next
 // tokens of streams it returns each stream's weights.
-MixtureWeights StreamMemory::weights_for(const Components& components, const WordRows& rows) {
+MixtureWeights StreamMemory::weights_for(const Components& components, const VocabularyRows& rows) {
   if (online_.empty()) return mixture_.weights(components.gates);
   if (rows.window != nullptr && !held_)
     return online_[0].learn(
@@ -335,7 +336,7 @@ WeightsLearner::WeightsLearner(const MemoryPlan& plan, std::int64_t window, cons
           1, kLearnBytes / (8 * std::max<std::int64_t>(1, model.vocabulary)))) {}
 
 std::int64_t WeightsLearner::learn(nn::Head& head, const std::vector<std::int64_t>& tokens,
-    const nn::Hidden& hidden, const BesideRows& beside, std::int64_t most) {
+    const nn::Hidden& hidden, const EnsembleRows& ensemble, std::int64_t most) {
   const torch::NoGradGuard no_gradient;
   const std::int64_t known = std::ssize(tokens) - 1, from = scored_;
   const std::int64_t to = std::min(known, from + std::min(most, known));
@@ -348,7 +349,7 @@ std::int64_t WeightsLearner::learn(nn::Head& head, const std::vector<std::int64_
   rows.before = {tokens[0]};
   while (scored_ < to) {
     const std::int64_t end = std::min(scored_ + block_, to);
-    memory_.log_probs(head, rows, scored_, end, nullptr, 0, beside(scored_, end));
+    memory_.log_probs(head, rows, scored_, end, nullptr, 0, ensemble(scored_, end));
     scored_ = end;
   }
   return to - from;

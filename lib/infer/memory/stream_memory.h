@@ -45,7 +45,7 @@ class StreamMemory {
   /// Returns whether look_up() needs the confidence.
   bool asks_confidence() const { return plan_.gates.skips(); }
   /// Announces the data to score.
-  void read_beside(const shard::Dataset& data);
+  void announce(const shard::Dataset& data);
 
   /// Collects each source's data for the scored rows of a window of one stream, with targets (R) on
   /// the CPU, then stores the new rows. Does not synchronise with the device.
@@ -67,14 +67,14 @@ class StreamMemory {
   /// unknown labels: f (R, d_model), g (R, d_key), place (R). Searches the datastores. `beside`:
   /// log p by each further model, (R, its V).
   torch::Tensor log_probs(nn::Head& head, const torch::Tensor& f, const torch::Tensor& g,
-      const nn::TokenPositions& place, const std::vector<torch::Tensor>& beside = {});
+      const nn::TokenPositions& place, const std::vector<torch::Tensor>& ensemble = {});
   /// Returns log p of every token at rows [begin, end) of a window. Stores no positions;
   /// token-reading sources read the targets, so that rows must come in order from the first scored
   /// one. `asked`: results of look_up() for the batch, in which row `begin` is row `offset`; null:
   /// searches here.
   torch::Tensor log_probs(nn::Head& head, const Window& window, std::int64_t begin,
       std::int64_t end, const Asked* asked = nullptr, std::int64_t offset = 0,
-      const std::vector<torch::Tensor>& beside = {});
+      const std::vector<torch::Tensor>& ensemble = {});
   /// Returns the contribution of each datastore entry labelled with the token to its probability.
   /// Call log_probs() before.
   std::vector<StoreShare> store_shares(const RowToken& of) const;
@@ -120,8 +120,8 @@ class StreamMemory {
   const Mixture& mixture() const { return mixture_; }
 
  private:
-  torch::Tensor mix(nn::Head& head, WordRows rows, const Asked* asked);
-  MixtureWeights weights_for(const Components& components, const WordRows& rows);
+  torch::Tensor mix(nn::Head& head, VocabularyRows rows, const Asked* asked);
+  MixtureWeights weights_for(const Components& components, const VocabularyRows& rows);
   RowWeights weights_of(std::size_t source) const;
   // Inputs of the last mixture in log_probs().
   struct Mixed {
@@ -149,7 +149,8 @@ class StreamMemory {
 };
 
 /// Returns log p by each further model, (end - begin, its V), of the tokens after these positions.
-using BesideRows = std::function<std::vector<torch::Tensor>(std::int64_t begin, std::int64_t end)>;
+using EnsembleRows =
+    std::function<std::vector<torch::Tensor>(std::int64_t begin, std::int64_t end)>;
 
 /// Scores all tokens of a text but the first, in order, with the memories of a stream that begins
 /// with them. The plan's weights are learned online.
@@ -159,7 +160,7 @@ class WeightsLearner {
   /// Scores at most `most` more of the tokens and returns how many. The arguments before `most` are
   /// of the whole text in each call; `hidden` may lack the last token.
   std::int64_t learn(nn::Head& head, const std::vector<std::int64_t>& tokens,
-      const nn::Hidden& hidden, const BesideRows& beside, std::int64_t most);
+      const nn::Hidden& hidden, const EnsembleRows& ensemble, std::int64_t most);
   /// Returns how many tokens were scored.
   std::int64_t scored() const { return scored_; }
   const OnlineWeights& weights() const { return memory_.learned(); }

@@ -160,7 +160,7 @@ Evaluation::Evaluation(const EvaluationOptions& options, model::Loaded loaded, O
   options_.dynamic.check(of_pairs() || options_.retrieve.any(), options_.compute.precision);
   options_.windows.settle();
   options_.retrieve.settle(options_.windows);
-  open.beside = open_beside(options_.memory, loaded_, options_.reach, options_.windows, device_,
+  open.models = open_models(options_.memory, loaded_, options_.reach, options_.windows, device_,
       nn::dtype(options_.compute.precision));
   const auto windows = plan_windows(options_.windows, *loaded_.model, loaded_.facts);
   memory_ = open.plan(options_.memory, windows, loaded_);

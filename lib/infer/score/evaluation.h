@@ -77,7 +77,7 @@ struct EvaluationOptions {
 /// A model with resolved options, ready to score texts. Not thread safe.
 class Evaluation {
  public:
-  /// Loads the model and opens the datastores. Throws the errors of model::load(), open_beside(),
+  /// Loads the model and opens the datastores. Throws the errors of model::load(), open_models(),
   /// plan_windows() and plan_memory(); for a model that reads pairs, those of
   /// WindowOptions::refuse_for_pairs().
   explicit Evaluation(const EvaluationOptions& options) : Evaluation(options, options.load()) {}

@@ -161,7 +161,7 @@ class Walk {
         plan_(memory.without(own_)), device_(device), watch_(watch), mixed_(mixed),
         sorted_(windows.pairs && !memory.has(&KindFacts::in_order)),
         memory_(plan_, windows.window, windows.carried, model, 1, grid) {
-    memory_.read_beside(data);
+    memory_.announce(data);
     if (windows.retrieve.any()) prefixes_.emplace(windows, data);
   }
 
@@ -260,7 +260,7 @@ class Walk {
     Lookup lookup{
         queries, scored_rows(done.host.targets, done.spans), {}, done.head.confidence, own_};
     for (const Span& span : done.spans) lookup.lengths.push_back(span.length - span.first_scored);
-    lookup.beside = true;
+    lookup.background = true;
     done.asked = memory_.look_up(lookup);
   }
 

@@ -32,12 +32,6 @@ AnswererOptions answerer_options(const CompleterOptions& options) {
   return made;
 }
 
-CompleterOptions with_type(CompleterOptions options) {
-  auto& type = options.generator.weights;
-  type = type_to_load(type, options.model, nn::device(options.compute.device));
-  return options;
-}
-
 }  // namespace
 
 void CompleterOptions::fields(core::FieldList& f) {
@@ -112,9 +106,9 @@ struct Completer::Run {
 };
 
 Completer::Completer(const CompleterOptions& options)
-    : options_(with_type(options)), device_(nn::device(options_.compute.device)),
-      loaded_(load_to_decode(options_.model, device_, parse_precision(options_.generator.weights),
-          /*adapter=*/{}, torch::kFloat32)) {
+    : options_(options), device_(nn::device(options_.compute.device)),
+      loaded_(load_to_decode(
+          options_.model, device_, options_.generator.weights, /*adapter=*/{}, torch::kFloat32)) {
   model::give_tokenizer(loaded_, options_.tokenizer);
   answerer_.emplace(answerer_options(options_), loaded_);
   lanes_.push_back(std::unique_ptr<Lane>(new Lane{"", make_generator()}));
@@ -131,7 +125,8 @@ Completer::Completer(const CompleterOptions& options)
   } catch (const core::Error&) {  // no token begins a document
   }
   served_.system = options_.system, served_.folder = options_.model;
-  if (options_.retrieve.any()) *options_.turns.words = word_vectors(loaded_);
+  if (options_.retrieve.any() && options_.turns.cover > 0)
+    *options_.turns.words = word_vectors(loaded_);
   auto revision = options_.turns.settle(options_.retrieve, /*chat=*/true);
   try {
     auto chat = model::chat_of(options_.model);

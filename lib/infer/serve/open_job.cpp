@@ -273,9 +273,9 @@ std::vector<serve::CompletionToken> OpenJob::scored_tokens(
     one.offset = characters.before(sent, begins[at]);
     if (at == 0) continue;
     one.log_prob = scores.log_prob[at - 1];
-    const auto& words = scores.details[at - 1].likely;
-    for (std::size_t n = 0; n < std::min(likely, words.size()); ++n) {
-      const auto& [token, probability] = words[n];
+    const auto& tokens = scores.details[at - 1].likely;
+    for (std::size_t n = 0; n < std::min(likely, tokens.size()); ++n) {
+      const auto& [token, probability] = tokens[n];
       // The token's own number, to the bit: clients compare the two to see whether it is the best.
       const auto log_prob = token == all[at] ? *one.log_prob : std::log(probability);
       one.likely.emplace_back(text_of(token), log_prob);

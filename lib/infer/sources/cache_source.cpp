@@ -36,14 +36,14 @@ class CacheSource : public RingSource {
     return scores;
   }
 
-  SourceWords words(const WordRows& rows) override {
-    const Tensor masses = word_masses(rows, parts()[0]);
-    SourceWords words;
-    words.own = {alone(masses)};
+  VocabularyScores score_vocabulary(const VocabularyRows& rows) override {
+    const Tensor masses = token_masses(rows, parts()[0]);
+    VocabularyScores scores;
+    scores.own = {alone(masses)};
     if (gated_)
-      words.features =
+      scores.features =
           mass_of(masses.logsumexp(1, /*keepdim=*/true).to(torch::kCPU, torch::kFloat64));
-    return words;
+    return scores;
   }
 
  private:

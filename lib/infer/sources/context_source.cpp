@@ -86,13 +86,13 @@ class ContextSource : public RingSource {
     return scores;
   }
 
-  SourceWords words(const WordRows& rows) override {
-    SourceWords words;
-    for (const Part& part : parts()) words.masses.push_back(word_masses(rows, part));
-    if (!alone_) return words;
-    words.own = {alone(words.masses[0])};
-    words.masses.clear();
-    return words;
+  VocabularyScores score_vocabulary(const VocabularyRows& rows) override {
+    VocabularyScores scores;
+    for (const Part& part : parts()) scores.masses.push_back(token_masses(rows, part));
+    if (!alone_) return scores;
+    scores.own = {alone(scores.masses[0])};
+    scores.masses.clear();
+    return scores;
   }
 
   std::vector<Tensor> shares(const Window* window, std::int64_t begin, const Tensor& targets,
@@ -119,16 +119,16 @@ class ContextSource : public RingSource {
     for (const auto* const part : parts_asked(own)) {
       parts.push_back({own.rule, temperatures_of(*part, plan, grid).values});
       nn::MemoryRule& rule = parts.back().rule;
-      const bool beside = rule.local && rule.far;
+      const bool both = rule.local && rule.far;
       (part == &own.local ? rule.far : rule.local) = false;
       if (part == &own.local) {
         if (shape.streaming) rule.local = false, rule.far = true, rule.reach = shape.window;
-      } else if (beside && shape.streaming) {
+      } else if (both && shape.streaming) {
         parts.back().beyond = shape.window;
         rule.reach -= shape.window;
         rule.far = rule.reach > 0;
       } else {
-        rule.drop_own_segment = beside;
+        rule.drop_own_segment = both;
       }
     }
     return parts;

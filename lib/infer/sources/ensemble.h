@@ -1,7 +1,7 @@
 #pragma once
 // Further models in a mixture. Each contributes its softmax, given the text within its own windows.
 
-#include "infer/sources/beside.h"
+#include "infer/sources/ensemble_models.h"
 
 namespace infer {
 
@@ -33,7 +33,7 @@ std::vector<std::string> ensemble_texts(const std::vector<EnsembleWeight>& share
 /// Resolved EnsembleOptions.
 struct EnsemblePlan {
   std::vector<EnsembleWeight> shares;
-  BesideModels models;  ///< one for each share, after opening
+  EnsembleModels models;  ///< one for each share, after opening
 
   bool any() const { return !shares.empty(); }
   /// Returns the index of the model with a gate; -1: none.

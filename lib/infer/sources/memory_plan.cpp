@@ -208,8 +208,8 @@ std::int64_t MemoryPlan::reach(std::int64_t streamed) const {
   return most;
 }
 
-BesideModels MemoryPlan::beside() const {
-  return gathered(kinds(), [&](const SourceKind& kind) { return kind.beside(*this); });
+EnsembleModels MemoryPlan::models() const {
+  return gathered(kinds(), [&](const SourceKind& kind) { return kind.models(*this); });
 }
 
 bool MemoryPlan::wants_more(std::span<const std::int64_t> read) const {

@@ -46,7 +46,7 @@ struct MemoryPlan : Slots {
   bool remembers() const { return has(&KindFacts::remembers); }
   /// Returns how many positions before a window matter.
   std::int64_t reach(std::int64_t streamed = 0) const;
-  BesideModels beside() const;
+  EnsembleModels models() const;
   bool wants_more(std::span<const std::int64_t> read) const;
   /// Returns the search of the first kind that searches.
   SearchPlan search() const;
@@ -70,7 +70,7 @@ struct MemoryPlan : Slots {
 /// A model's open memories. They are opened once, even if the memories are planned several times: a
 /// kind keeps what it opened as of<KIND's files>().
 struct OpenMemories : Slots {
-  std::map<std::string, BesideModels> beside = {};  ///< by kind; see open_beside()
+  std::map<std::string, EnsembleModels> models = {};  ///< by kind; see open_models()
 
   /// Resolves the options with plan_memory() and opens the files that are not open yet. Also throws
   /// the errors of opening.

@@ -25,11 +25,11 @@ std::string temperature_axis(std::size_t i) {
 class ModelWalk {
  public:
   // `data` must outlive it. `gated`: also computes the model's confidence.
-  ModelWalk(std::shared_ptr<const BesideModel> with, const shard::Dataset& data,
+  ModelWalk(std::shared_ptr<const EnsembleModel> member, const shard::Dataset& data,
       std::vector<double> temperatures, bool gated)
-      : with_(std::move(with)), temperatures_(std::move(temperatures)), gated_(gated),
-        model_(*with_->loaded.model), data_(data),
-        windows_(plan_windows(with_->windows, model_, with_->loaded.facts, data)),
+      : member_(std::move(member)), temperatures_(std::move(temperatures)), gated_(gated),
+        model_(*member_->loaded.model), data_(data),
+        windows_(plan_windows(member_->windows, model_, member_->loaded.facts, data)),
         batches_(windows_, data) {}
 
   // Returns log p of elements [first, first + n), (n, temperatures), followed by the confidence if
@@ -102,7 +102,7 @@ class ModelWalk {
     }
   }
 
-  std::shared_ptr<const BesideModel> with_;
+  std::shared_ptr<const EnsembleModel> member_;
   std::vector<double> temperatures_;
   bool gated_;
   nn::Model& model_;
@@ -114,11 +114,11 @@ class ModelWalk {
   bool begun_ = false, done_ = false;
 };
 
-// Converts log-probabilities (R, V) to a head of `words` tokens, with the type and device of
+// Converts log-probabilities (R, V) to a head of `vocabulary` tokens, with the type and device of
 // `like`; tokens outside the model's vocabulary get probability 0.
-Tensor with_rows(const Tensor& log_probs, std::int64_t words, const Tensor& like) {
-  const Tensor rows = log_probs.slice(1, 0, words).to(like.options());
-  const std::int64_t missing = words - rows.size(1);
+Tensor with_rows(const Tensor& log_probs, std::int64_t vocabulary, const Tensor& like) {
+  const Tensor rows = log_probs.slice(1, 0, vocabulary).to(like.options());
+  const std::int64_t missing = vocabulary - rows.size(1);
   return missing > 0 ? torch::constant_pad_nd(rows, {0, missing}, -HUGE_VAL) : rows;
 }
 
@@ -132,7 +132,7 @@ class ModelSource : public Source {
     }
   }
 
-  void read_beside(const shard::Dataset& data) override {
+  void announce(const shard::Dataset& data) override {
     walks_.clear();
     for (std::size_t i = 0; i < plan_.models.size(); ++i)
       walks_.push_back(std::make_unique<ModelWalk>(
@@ -158,22 +158,23 @@ class ModelSource : public Source {
     return scores;
   }
 
-  SourceWords words(const WordRows& rows) override {
-    SourceWords words;
-    for (std::size_t i = 0; i < rows.beside.size(); ++i)
-      words.own.push_back(
-          with_rows(at_temperature(rows.beside[i], temperatures_[i][0]), rows.words(), rows.head));
+  VocabularyScores score_vocabulary(const VocabularyRows& rows) override {
+    VocabularyScores scores;
+    for (std::size_t i = 0; i < rows.ensemble.size(); ++i)
+      scores.own.push_back(with_rows(
+          at_temperature(rows.ensemble[i], temperatures_[i][0]), rows.vocabulary(), rows.head));
     if (gated_ >= 0)
-      words.features = confidence_of(rows.beside[static_cast<std::size_t>(gated_)]).to(torch::kCPU);
-    words_ = words.own;
-    return words;
+      scores.features =
+          confidence_of(rows.ensemble[static_cast<std::size_t>(gated_)]).to(torch::kCPU);
+    log_probs_ = scores.own;
+    return scores;
   }
 
   Evidence evidence(const RowToken& of, const RowWeights& weights, std::int64_t /*most*/,
       std::int64_t /*context_tokens*/) const override {
     Evidence evidence;
-    for (std::size_t i = 0; i < words_.size(); ++i) {
-      const auto log_p = words_[i][of.row][of.token].item<double>();
+    for (std::size_t i = 0; i < log_probs_.size(); ++i) {
+      const auto log_p = log_probs_[i][of.row][of.token].item<double>();
       evidence.models.push_back({plan_.shares[i].folder,
           weights.own[i][of.row].item<double>() * std::exp(log_p - of.log_prob)});
     }
@@ -186,7 +187,7 @@ class ModelSource : public Source {
   std::vector<std::size_t> axes_;                  // of each model's temperature
   std::vector<std::vector<double>> temperatures_;  // of each model
   std::vector<std::unique_ptr<ModelWalk>> walks_;  // of each model
-  std::vector<Tensor> words_;                      // of the last call of words()
+  std::vector<Tensor> log_probs_;                  // of the last call of score_vocabulary()
 };
 
 class ModelKind : public KindOf<EnsembleOptions, EnsemblePlan, ModelSource> {
@@ -216,7 +217,7 @@ class ModelKind : public KindOf<EnsembleOptions, EnsemblePlan, ModelSource> {
     if (own(plan).gated() >= 0) plan.gates.sources.push_back(name());
   }
   void load(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
-    if (own(o).any()) own(plan).models = context.open.beside[name()];
+    if (own(o).any()) own(plan).models = context.open.models[name()];
   }
   void settle(const MemoryPlan& plan, MemoryOptions& o) const override {
     own(o) = {ensemble_texts(own(plan).shares), own(plan).temperatures()};
@@ -227,7 +228,7 @@ class ModelKind : public KindOf<EnsembleOptions, EnsemblePlan, ModelSource> {
     for (const auto& share : own(o).shares()) folders.push_back(share.folder);
     return folders;
   }
-  BesideModels beside(const MemoryPlan& plan) const override { return own(plan).models; }
+  EnsembleModels models(const MemoryPlan& plan) const override { return own(plan).models; }
 
   void weights(MemoryPlan& plan, std::vector<PlanWeight>& weights) const override {
     for (auto& share : own(plan).shares)
@@ -252,10 +253,11 @@ class ModelKind : public KindOf<EnsembleOptions, EnsemblePlan, ModelSource> {
 
   void sign(const MemoryPlan& plan, const SayFact& say) const override {
     std::vector<std::string> models, shares;
-    for (const auto& with : own(plan).models) {
-      const auto windows = plan_windows(with->windows, *with->loaded.model, with->loaded.facts);
-      const std::string model = with->loaded.fingerprint.hex().substr(0, 12);
-      models.push_back(nn::arch_facts(with->loaded.model->options.arch).reads_source
+    for (const auto& member : own(plan).models) {
+      const auto windows =
+          plan_windows(member->windows, *member->loaded.model, member->loaded.facts);
+      const std::string model = member->loaded.fingerprint.hex().substr(0, 12);
+      models.push_back(nn::arch_facts(member->loaded.model->options.arch).reads_source
                            ? model
                            : fmt::format("{}@{}/{}{}", model, windows.window, windows.stride,
                                  windows.carried ? "/carry" : ""));

@@ -59,12 +59,12 @@ class NgramSource : public TextSource<ngrams::SuffixFollower> {
     return scores;
   }
 
-  SourceWords words(const WordRows& rows) override {
+  VocabularyScores score_vocabulary(const VocabularyRows& rows) override {
     contexts_.clear();
     each_row(
         rows, [&](std::int64_t, const auto& follower) { contexts_.push_back(context(follower)); });
-    SourceWords words;
-    words.own = {log_probs(rows.words()).to(rows.head.options())};
+    VocabularyScores scores;
+    scores.own = {log_probs(rows.vocabulary()).to(rows.head.options())};
     std::vector<double> features;
     std::vector<std::int64_t> buckets;
     for (const auto& context : contexts_) {
@@ -72,9 +72,9 @@ class NgramSource : public TextSource<ngrams::SuffixFollower> {
       features.insert(features.end(), seen.begin(), seen.end());
       buckets.push_back(context.bucket);
     }
-    words.bucket = torch::tensor(buckets, torch::kInt64);
-    words.features = torch::tensor(features, torch::kFloat64).view({-1, 3});
-    return words;
+    scores.bucket = torch::tensor(buckets, torch::kInt64);
+    scores.features = torch::tensor(features, torch::kFloat64).view({-1, 3});
+    return scores;
   }
 
   Evidence evidence(const RowToken& of, const RowWeights& weights, std::int64_t most,
@@ -114,15 +114,16 @@ class NgramSource : public TextSource<ngrams::SuffixFollower> {
   }
 
   // Returns log p of every token after contexts_, (R, V) float64, as in recall().
-  Tensor log_probs(std::int64_t words) {
-    const Tensor log_prob = torch::full({std::ssize(contexts_), words}, -HUGE_VAL, torch::kFloat64);
+  Tensor log_probs(std::int64_t vocabulary) {
+    const Tensor log_prob =
+        torch::full({std::ssize(contexts_), vocabulary}, -HUGE_VAL, torch::kFloat64);
     auto* row = log_prob.data_ptr<double>();
     for (const NgramContext& context : contexts_) {
-      if (context.bucket < 0) std::fill_n(row, words, NAN);
+      if (context.bucket < 0) std::fill_n(row, vocabulary, NAN);
       if (context.bucket >= 0)
         for (const auto& [token, count] : next_.of(context.match))
-          if (token < words) row[token] = log_ratio(count, context.followers.count);
-      row += words;
+          if (token < vocabulary) row[token] = log_ratio(count, context.followers.count);
+      row += vocabulary;
     }
     return log_prob;
   }
@@ -147,7 +148,7 @@ class NgramSource : public TextSource<ngrams::SuffixFollower> {
 
   std::shared_ptr<const ngrams::Index> index_;
   ngrams::NextTokens next_;
-  std::vector<NgramContext> contexts_;  // of the last call of words()
+  std::vector<NgramContext> contexts_;  // of the last call of score_vocabulary()
 };
 
 using OpenNgrams = std::shared_ptr<const ngrams::Index>;  // null: none

@@ -132,7 +132,7 @@ class OnlineNgramSource : public TextSource<TextNgrams> {
     return scores;
   }
 
-  SourceWords words(const WordRows& rows) override {
+  VocabularyScores score_vocabulary(const VocabularyRows& rows) override {
     log_prob_ = torch::empty({rows.head.size(0), vocabulary_}, torch::kFloat64);
     sizes_.clear();
     of_window_ = rows.window != nullptr;
@@ -141,10 +141,10 @@ class OnlineNgramSource : public TextSource<TextNgrams> {
       sizes_.push_back(text.size());
       buckets.push_back(log_probs(text, log_prob_[i].data_ptr<double>()));
     });
-    SourceWords words;
-    words.own = {log_prob_.to(rows.head.options())};
-    words.bucket = torch::tensor(buckets, torch::kInt64);
-    return words;
+    VocabularyScores scores;
+    scores.own = {log_prob_.to(rows.head.options())};
+    scores.bucket = torch::tensor(buckets, torch::kInt64);
+    return scores;
   }
 
   // Cites the earlier positions of the token that followed the longest suffix.
@@ -235,7 +235,7 @@ class OnlineNgramSource : public TextSource<TextNgrams> {
   std::vector<std::vector<std::uint32_t>> orders_;  // next tokens by the length before them
   std::vector<double> followed_;                    // counts of next tokens
   std::vector<std::uint32_t> types_;                // the tokens that have one
-  // Of the last call of words(): log p (R, V), tokens before each row, whether stream 0 has all.
+  // Of the last call of score_vocabulary(): log p (R, V), tokens before each row, whether stream 0 has all.
   Tensor log_prob_;
   std::vector<std::int64_t> sizes_;
   bool of_window_ = false;

@@ -78,10 +78,10 @@ std::vector<Tensor> RingSource::recall(const Window& window, const Tensor& /*tar
   return recalled;
 }
 
-Tensor RingSource::word_masses(const WordRows& rows, const Part& part) const {
+Tensor RingSource::token_masses(const VocabularyRows& rows, const Part& part) const {
   const auto of = [&](const Tensor& queries, const nn::Entries& entries) {
     return nn::memory_log_masses(
-        queries, rows.place, part.shown(entries), part.at_first(), rows.words());
+        queries, rows.place, part.shown(entries), part.at_first(), rows.vocabulary());
   };
   if (rows.window == nullptr) return of((of_f_ ? rows.output : rows.key).to(dtype_), ring_->view());
   const Window& window = *rows.window;

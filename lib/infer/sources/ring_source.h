@@ -33,7 +33,7 @@ class RingSource : public Source {
       std::vector<Part> parts, std::optional<std::int64_t> ring, bool of_f, torch::Dtype dtype);
 
   /// Returns a part's log-masses of every token, (R, V).
-  torch::Tensor word_masses(const WordRows& rows, const Part& part) const;
+  torch::Tensor token_masses(const VocabularyRows& rows, const Part& part) const;
   /// Returns log-masses (R), float64 on the CPU, of a part for rows [begin, end) of a window, at
   /// the first temperature.
   nn::Masses masses_of(

@@ -8,7 +8,7 @@
 // token's probability. To add a kind, write one file that defines a SourceKind and add a line to
 // source_kinds().
 
-#include "infer/sources/beside.h"
+#include "infer/sources/ensemble_models.h"
 #include "infer/sources/grid.h"
 #include "infer/stores/shared_stores.h"
 
@@ -49,7 +49,7 @@ struct SourceScores {
 };
 
 /// Scores of all tokens for R rows, at the plan's parameters, on the model's device.
-struct SourceWords {
+struct VocabularyScores {
   std::vector<torch::Tensor> masses = {};    ///< (R, V) log-masses to join, as SourceScores::joined
   std::vector<torch::Tensor> own = {};       ///< (R, V) log p
   torch::Tensor bucket = {}, features = {};  ///< (R), (R, F) on the CPU
@@ -80,7 +80,7 @@ struct Lookup {
   std::vector<std::int64_t> lengths;  ///< lengths of the segments, sum R
   torch::Tensor confidence;           ///< (R, kConfidence), if a source needs it
   shard::Fingerprints own;            ///< fingerprints of the text, whose entries are excluded
-  bool beside = false;                ///< search in another thread while the caller continues
+  bool background = false;            ///< search in another thread while the caller continues
 };
 /// Results of a source for a batch; the search may still run.
 struct LookupResult {
@@ -91,18 +91,18 @@ struct LookupResult {
 
 /// R rows for which all tokens are scored: positions with unknown labels, one for each stream, or
 /// rows [begin, end) of a window of one stream.
-struct WordRows {
-  torch::Tensor output, key;                 ///< (R, d_model), (R, d_key)
-  nn::TokenPositions place;                  ///< (R)
-  torch::Tensor head;                        ///< (R, V) the head's own log p
-  const std::vector<torch::Tensor>& beside;  ///< log p of the ensemble's other models, (R, V of
-                                             ///< each)
+struct VocabularyRows {
+  torch::Tensor output, key;                   ///< (R, d_model), (R, d_key)
+  nn::TokenPositions place;                    ///< (R)
+  torch::Tensor head;                          ///< (R, V) the head's own log p
+  const std::vector<torch::Tensor>& ensemble;  ///< log p of the ensemble's other models, (R, V of
+                                               ///< each)
   const Window* window = nullptr;
   std::int64_t begin = 0, end = 0;
   LookupResult* found = nullptr;  ///< results for the window's batch; null: search now
   std::int64_t offset = 0;        ///< of the first row in that batch
   torch::Tensor confidence = {};  ///< (R, kConfidence), if a source needs it
-  std::int64_t words() const { return head.size(1); }
+  std::int64_t vocabulary() const { return head.size(1); }
 };
 
 /// Mixture weights of the parts of a source at R rows, float64 on the CPU.
@@ -122,7 +122,7 @@ struct RecalledRows {
   std::int64_t size() const { return targets.size(0); }
 };
 
-/// A token of a row of words(), and the logarithm of its probability by the mixture.
+/// A token of a row of score_vocabulary(), and the logarithm of its probability by the mixture.
 struct RowToken {
   std::int64_t row, token;
   double log_prob;
@@ -157,7 +157,7 @@ class Source {
   virtual ~Source() = default;
 
   /// Announces the data to score: `first` of score() is an element of `data`.
-  virtual void read_beside(const shard::Dataset& /*data*/) {}
+  virtual void announce(const shard::Dataset& /*data*/) {}
   /// Starts the search for a batch of windows; null: the source has no search.
   virtual std::unique_ptr<LookupResult> look_up(const Lookup& /*lookup*/) { return nullptr; }
   /// Returns the source's data for the scored rows of a window of stream 0, on their device, before
@@ -170,8 +170,8 @@ class Source {
   virtual SourceScores score(const RecalledRows& rows) = 0;
 
   /// Scores all tokens of the vocabulary for the rows; the calls below refer to the last call of
-  /// words().
-  virtual SourceWords words(const WordRows& rows) = 0;
+  /// score_vocabulary().
+  virtual VocabularyScores score_vocabulary(const VocabularyRows& rows) = 0;
   /// Returns the datastore entries labelled with the token that contributed to its probability,
   /// with their shares.
   virtual std::vector<StoreShare> entries(
@@ -185,7 +185,7 @@ class Source {
   }
   /// Returns the fraction of p(target) from each of SourceKind::names(), (R) each, relative to
   /// log_prob (R) float64, for the rows of a window from `begin` on; null: for positions with
-  /// unknown labels, where local and long have 0. Call words() for these rows before. Returns
+  /// unknown labels, where local and long have 0. Call score_vocabulary() for these rows before. Returns
   /// nothing if each name is a distribution of its own: its fraction is then its weight times its
   /// p.
   virtual std::vector<torch::Tensor> shares(const Window* /*window*/, std::int64_t /*begin*/,
@@ -204,7 +204,7 @@ class Source {
   virtual void clear() {}
   virtual SearchCounts searches() const { return {}; }
   /// Appends the `more` streams of another source of the same kind and plan behind the own
-  /// `streams`. The next call is words() or select().
+  /// `streams`. The next call is score_vocabulary() or select().
   virtual void join(const Source& /*other*/, std::int64_t /*streams*/, std::int64_t /*more*/) {}
 };
 
@@ -339,7 +339,7 @@ class SourceKind {
   }
   /// Returns the models that read the text beside the main model, by the options and by the plan.
   virtual std::vector<std::string> models(const MemoryOptions& /*options*/) const { return {}; }
-  virtual BesideModels beside(const MemoryPlan& /*plan*/) const { return {}; }
+  virtual EnsembleModels models(const MemoryPlan& /*plan*/) const { return {}; }
   /// Returns whether tokens before `read`, the last tokens read of a stream, matter too.
   virtual bool wants_more(
       const MemoryPlan& /*plan*/, std::span<const std::int64_t> /*read*/) const {

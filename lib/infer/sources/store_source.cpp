@@ -52,9 +52,9 @@ class StoreSource : public Source {
     found->counted = gates_.has("datastore") || plan_.follow > 0;
     // If no thread can start, the search runs when its result is needed.
     const auto policy =
-        lookup.beside ? std::launch::async | std::launch::deferred : std::launch::deferred;
+        lookup.background ? std::launch::async | std::launch::deferred : std::launch::deferred;
     found->coming = std::async(policy, [this, lookup, allowed] {
-      if (lookup.beside) at::init_num_threads();  // sets the usual number of threads
+      if (lookup.background) at::init_num_threads();  // sets the usual number of threads
       LookupEntries::Result result;
       for (const std::int64_t nprobe : nprobes_) {
         SearchCounts counts;
@@ -88,7 +88,7 @@ class StoreSource : public Source {
     return scores;
   }
 
-  SourceWords words(const WordRows& rows) override {
+  VocabularyScores score_vocabulary(const VocabularyRows& rows) override {
     if (rows.found != nullptr) {
       const auto& found = static_cast<LookupEntries*>(rows.found)->coming.get().found;
       found_ = found[0].slice(rows.offset, rows.offset + rows.head.size(0));
@@ -97,13 +97,13 @@ class StoreSource : public Source {
           find(plan_, rows.key, allowed_by(rows.confidence), pointers_, nprobes_[0], {}, searches_);
     }
     const auto masses = [&](double divisor) {
-      return store_word_masses(found_, divisor, rows.words()).to(rows.head.options());
+      return store_token_masses(found_, divisor, rows.vocabulary()).to(rows.head.options());
     };
-    SourceWords words;
-    if (plan_.joined()) words.masses = {masses(joint_[0])};
-    if (plan_.interpolated()) words.own = {alone(masses(own_[0]))};
-    if (plan_.interpolated() && gates_.any()) words.features = gate_features_of(found_);
-    return words;
+    VocabularyScores scores;
+    if (plan_.joined()) scores.masses = {masses(joint_[0])};
+    if (plan_.interpolated()) scores.own = {alone(masses(own_[0]))};
+    if (plan_.interpolated() && gates_.any()) scores.features = gate_features_of(found_);
+    return scores;
   }
 
   std::vector<StoreShare> entries(const RowToken& of, const RowWeights& weights) const override {
@@ -199,7 +199,7 @@ class StoreSource : public Source {
   std::vector<double> joint_, own_;  // divisors of scores
   std::vector<std::int64_t> nprobes_;
   std::vector<std::size_t> axes_;
-  Neighbours found_;                // of the last call of words()
+  Neighbours found_;                // of the last call of score_vocabulary()
   std::vector<Pointers> pointers_;  // pointers of each stream after found_, if rows are followed
   SearchCounts searches_;
 };

@@ -32,8 +32,8 @@ template <class Stream> class TextSource : public Source {
     const auto* const token = tokens.const_data_ptr<std::int64_t>();
     for (std::int64_t i = 0; i < tokens.size(0); ++i) use(i, token[i], streams_[0]);
   }
-  /// Calls use(i, the stream before it) for each row of words().
-  template <class Use> void each_row(const WordRows& rows, const Use& use) {
+  /// Calls use(i, the stream before it) for each row of score_vocabulary().
+  template <class Use> void each_row(const VocabularyRows& rows, const Use& use) {
     if (rows.window == nullptr) {
       for (std::int64_t i = 0; i < rows.head.size(0); ++i) use(i, stream(i));
       return;

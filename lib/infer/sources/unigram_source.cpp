@@ -121,18 +121,18 @@ class UnigramSource : public TextSource<CountsOfText> {
     return scores;
   }
 
-  SourceWords words(const WordRows& rows) override {
+  VocabularyScores score_vocabulary(const VocabularyRows& rows) override {
     const std::int64_t n = rows.head.size(0);
-    const Tensor log_prob = torch::empty({n, rows.words()}, torch::kFloat64);
+    const Tensor log_prob = torch::empty({n, rows.vocabulary()}, torch::kFloat64);
     const Tensor log_read = torch::empty({n}, torch::kFloat64);
     each_row(rows, [&](std::int64_t i, const CountsOfText& text) {
       text.each[0].log_probs(log_prob[i].data_ptr<double>());
       log_read.data_ptr<double>()[i] = text.each[0].log_read();
     });
-    SourceWords words;
-    words.own = {log_prob.to(rows.head.options())};
-    if (gated_) words.features = log_read.unsqueeze(1);
-    return words;
+    VocabularyScores scores;
+    scores.own = {log_prob.to(rows.head.options())};
+    if (gated_) scores.features = log_read.unsqueeze(1);
+    return scores;
   }
 
  private:

@@ -78,7 +78,7 @@ nn::Masses store_masses(
   return {torch::stack(all), torch::stack(positive)};
 }
 
-Tensor store_word_masses(const Neighbours& found, double divisor, std::int64_t vocabulary) {
+Tensor store_token_masses(const Neighbours& found, double divisor, std::int64_t vocabulary) {
   const Shifted shifted(found.scores);
   const Tensor mass =
       weighted(shifted.scores / divisor, found).exp_();  // 0 where nothing was found

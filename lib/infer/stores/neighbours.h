@@ -43,7 +43,7 @@ nn::Masses store_masses(
     const Neighbours& found, const torch::Tensor& targets, std::span<const double> divisors);
 /// Returns the log-mass of every token, (R, vocabulary) float32, kUnseen if no neighbour has the
 /// label.
-torch::Tensor store_word_masses(const Neighbours& found, double divisor, std::int64_t vocabulary);
+torch::Tensor store_token_masses(const Neighbours& found, double divisor, std::int64_t vocabulary);
 
 /// An entry of one of several stores.
 struct StoreRow {

@@ -84,12 +84,12 @@ class SharedStores : public Stores {
   }
   std::vector<Asked> ask(std::int64_t n, const store::SearchOptions& options) const {
     std::vector<Asked> all;
-    for (const auto& words : group_->gather(torch::tensor(
+    for (const auto& numbers : group_->gather(torch::tensor(
              {n, options.k, options.nprobe, std::int64_t{options.rescore}}, torch::kInt64))) {
-      const auto* const word = words.const_data_ptr<std::int64_t>();
-      all.push_back({word[0], {}});
-      all.back().options.k = word[1], all.back().options.nprobe = word[2];
-      all.back().options.rescore = word[3] != 0;
+      const auto* const number = numbers.const_data_ptr<std::int64_t>();
+      all.push_back({number[0], {}});
+      all.back().options.k = number[1], all.back().options.nprobe = number[2];
+      all.back().options.rescore = number[3] != 0;
     }
     return all;
   }

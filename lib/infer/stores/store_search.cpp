@@ -104,7 +104,7 @@ void StoreSearchOptions::fields(core::FieldList& f) {
 
 StoreSearch::StoreSearch(const StoreSearchOptions& options, torch::Device device)
     : options_(options), device_(device), loaded_(load_model(options, device)),
-      store_(options.store), words_(model_tokenizer(loaded_), options.model),
+      store_(options.store), text_(model_tokenizer(loaded_), options.model),
       windows_(windows_of(store_, loaded_)) {
   store_.expect_model(
       loaded_.fingerprint.hex(), model::tokenizer_fingerprint(loaded_.tokenizer), options.model);
@@ -115,7 +115,7 @@ StoreSearch::StoreSearch(const StoreSearchOptions& options, torch::Device device
 }
 
 NearEntries StoreSearch::find(const std::string& context) {
-  const auto tokens = words_.encode(context, options_.ids);
+  const auto tokens = text_.encode(context, options_.ids);
   const torch::Tensor key = context_key(*loaded_.model, windows_, tokens, device_);
   store::SearchOptions search;
   search.k = options_.k, search.nprobe = options_.nprobe, search.rescore = options_.rescore;
@@ -128,9 +128,9 @@ NearEntries StoreSearch::find(const std::string& context) {
     const auto place = store_.context(hits.ids[i], options_.around);
     const std::vector<std::uint32_t> before(place.before.begin(), place.before.end());
     const auto label = static_cast<std::uint32_t>(hits.labels[i]);
-    found.parts.push_back({{"score", hits.scores[i]}, {"token", label},
-        {"value", words_.decode(std::span(&label, 1))}, {"document", place.document},
-        {"row", hits.ids[i]}, {"before", words_.decode(before)}});
+    found.parts.push_back(
+        {{"score", hits.scores[i]}, {"token", label}, {"value", text_.decode(std::span(&label, 1))},
+            {"document", place.document}, {"row", hits.ids[i]}, {"before", text_.decode(before)}});
   }
   return found;
 }

@@ -53,7 +53,7 @@ class StoreSearch {
   torch::Device device_;
   model::Loaded loaded_;
   store::Datastore store_;
-  text::TextOrIds words_;
+  text::TextOrIds text_;
   WindowPlan windows_;
 };
 

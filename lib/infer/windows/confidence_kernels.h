@@ -10,6 +10,6 @@ struct RowConfidence {
   double entropy;  ///< nats
   double top;      ///< the highest log-probability
 };
-RowConfidence row_confidence(const float* log_probs, std::int64_t words);
+RowConfidence row_confidence(const float* log_probs, std::int64_t vocabulary);
 
 }  // namespace infer

@@ -10,13 +10,13 @@ using torch::Tensor;
 
 Tensor confidence_here(const Tensor& log_probs) {
   const Tensor rows = log_probs.contiguous();
-  const std::int64_t n = rows.size(0), words = rows.size(1);
+  const std::int64_t n = rows.size(0), vocabulary = rows.size(1);
   const Tensor confidence = torch::empty({n, 3}, torch::kFloat64);
   const float* const from = rows.const_data_ptr<float>();
   double* const to = confidence.data_ptr<double>();
   at::parallel_for(0, n, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const RowConfidence row = row_confidence(from + i * words, words);
+      const RowConfidence row = row_confidence(from + i * vocabulary, vocabulary);
       to[3 * i] = row.entropy;
       to[3 * i + 1] = std::exp(row.top);
       to[3 * i + 2] = row.top;
@@ -56,14 +56,15 @@ HeadRows head_rows(nn::Head& head, const Tensor& f, const nn::Targets& targets, 
       continue;
     }
     Tensor z;
-    const Tensor words = head.log_probs(f.slice(0, begin, end), &z);
-    const Tensor own = words.gather(1, targets.there.slice(0, begin, end).unsqueeze(1)).squeeze(1);
+    const Tensor log_probs = head.log_probs(f.slice(0, begin, end), &z);
+    const Tensor own =
+        log_probs.gather(1, targets.there.slice(0, begin, end).unsqueeze(1)).squeeze(1);
     log_prob.push_back(own);
     log_z.push_back(z);
-    if (confident) confidence.push_back(confidence_of(words));
+    if (confident) confidence.push_back(confidence_of(log_probs));
     std::vector<Tensor> each;
     for (const double t : temperatures)
-      each.push_back(t == 1 ? own : own / t - (words / t).logsumexp(1));
+      each.push_back(t == 1 ? own : own / t - (log_probs / t).logsumexp(1));
     if (!each.empty()) tempered.push_back(torch::stack(each, 1));
   }
   const auto whole = [](const std::vector<Tensor>& pieces) {

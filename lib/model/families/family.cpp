@@ -114,12 +114,6 @@ std::vector<std::int64_t> rows_of(
   return {heads.d_query(), heads.d_key(), heads.d_key()};
 }
 
-// --d-ff of d_ff
-std::string flag_of(std::string key) {
-  std::ranges::replace(key, '_', '-');
-  return "--" + key;
-}
-
 // Returns how the family's class differs from the options: it computes what reading gives of the
 // config.json that would be written.
 std::vector<std::string> differences(const Family& family, const nn::ModelOptions& options) {
@@ -137,10 +131,13 @@ std::vector<std::string> differences(const Family& family, const nn::ModelOption
     return {error.what()};  // the family's own reader refuses these options
   }
   const auto asked = function_of(options), given = function_of(said);
-  const auto unused = nn::unused_options(options) + ", " + nn::unused_options(said) + ",";
+  std::set<std::string> unused;
+  for (const auto& of : {options, said})
+    for (auto name : nn::unused_options(of))
+      std::ranges::replace(name, '-', '_'), unused.insert(name);
   std::vector<std::string> different;
   for (const auto& [key, value] : asked.items())
-    if (value != given.at(key) && unused.find(flag_of(key) + ",") == std::string::npos)
+    if (value != given.at(key) && !unused.contains(key))
       different.push_back(
           fmt::format("{} is {}, not {}", key, core::dump(value), core::dump(given.at(key))));
   return different;

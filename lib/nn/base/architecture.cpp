@@ -111,7 +111,7 @@ std::vector<std::string> architecture_names() {
   return names;
 }
 
-std::string unused_options(ModelOptions options) {
+std::vector<std::string> unused_options(ModelOptions options) {
   std::map<std::string, std::string> uses(std::begin(kMixerOptions), std::end(kMixerOptions));
   std::set<std::string> known, used;
   for (const auto& facts : kFacts) {
@@ -133,9 +133,9 @@ std::string unused_options(ModelOptions options) {
     const auto& field = asked.all()[i];
     if (known.contains(field.name) && !used.contains(field.name) &&
         core::to_strings(field) != core::to_strings(defaults.all()[i]))
-      unused.push_back("--" + field.name);
+      unused.push_back(field.name);
   }
-  return fmt::format("{}", fmt::join(unused, ", "));
+  return unused;
 }
 
 }  // namespace nn

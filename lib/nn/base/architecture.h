@@ -154,8 +154,8 @@ struct ArchFacts {
 const ArchFacts& arch_facts(const std::string& name);
 /// Returns the names that --arch accepts.
 std::vector<std::string> architecture_names();
-/// Returns the options that differ from their defaults although the architecture does not use them:
-/// "--heads, --mixer-window". With arch hybrid, those that none of its layers' mixers uses.
-std::string unused_options(ModelOptions options);
+/// Returns the names of the options that differ from their defaults although the architecture does
+/// not use them, such as mixer-window. With arch hybrid, those that none of its layers' mixers uses.
+std::vector<std::string> unused_options(ModelOptions options);
 
 }  // namespace nn

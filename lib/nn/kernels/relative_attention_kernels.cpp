@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "nn/kernels/dropout_rows.h"
-#include "nn/kernels/gemm.h"
 #include "nn/kernels/row_math.h"
 
 namespace nn {

@@ -1,7 +1,5 @@
 #include "nn/ops/softmax_rows.h"
 
-#include "nn/ops/host_loops.h"
-
 namespace nn {
 namespace {
 

@@ -188,8 +188,7 @@ DOCTEST_TEST_CASE("every family in the blocks of a file has the log-probabilitie
     }
     const auto golden = model::load(folder / "m");
     model::export_gguf(golden, family, "q4_1", path);
-    const auto wide = model::load(path),
-               loaded = infer::load_to_decode(path, torch::kCPU, infer::Precision::file);
+    const auto wide = model::load(path), loaded = infer::load_to_decode(path, torch::kCPU, "file");
     const auto engine = infer::make_engine(*loaded.model, torch::kCPU, infer::Precision::file,
         /*record=*/false, infer::packed_in(loaded));
     infer::ModuleEngine modules(*wide.model, torch::kCPU);
@@ -221,7 +220,7 @@ DOCTEST_TEST_CASE("a model in the blocks of its file has the log-probabilities o
     const TemporaryFolder folder;
     const auto path = random_llama(folder, type_of);
     const auto wide = model::load(path);
-    const auto loaded = infer::load_to_decode(path, torch::kCPU, infer::Precision::file);
+    const auto loaded = infer::load_to_decode(path, torch::kCPU, "file");
     DOCTEST_CHECK(loaded.fingerprint.hex() == wide.fingerprint.hex());
     const auto engine = infer::make_engine(*loaded.model, torch::kCPU, infer::Precision::file,
         /*record=*/false, infer::packed_in(loaded));
@@ -284,7 +283,7 @@ DOCTEST_TEST_CASE("the blocks of a file are kept without another model, a device
   const TemporaryFolder folder;
   const auto path = random_llama(folder, [](const std::string&) { return 3U; });
   const auto load = [&](const std::string& of, torch::Device device, const std::string& adapter) {
-    return thrown([&] { infer::load_to_decode(of, device, infer::Precision::file, adapter); });
+    return thrown([&] { infer::load_to_decode(of, device, "file", adapter); });
   };
   for (const auto& error : {load(folder.path, torch::kCPU, ""), load(path, torch::kCUDA, ""),
            load(path, torch::kCPU, "adapter")}) {

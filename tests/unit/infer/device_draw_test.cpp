@@ -40,7 +40,7 @@ DOCTEST_TEST_CASE(
         const auto options = options_of(1, top_k, top_p);
         const Tensor log_p = rows_of(16, 300);
         std::vector<infer::RowDraw> by;
-        std::vector<infer::DrawnWord> expected;
+        std::vector<infer::DrawnToken> expected;
         for (std::int64_t row = 0; row < 16; ++row) {
           const double own = row % 5 == 4 ? 0 : temperature;  // texts in parallel
           core::Rng same = rng;

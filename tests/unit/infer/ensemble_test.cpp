@@ -17,14 +17,14 @@ using torch::Tensor;
 
 constexpr double kNear = 1e-9;
 
-std::shared_ptr<infer::BesideModel> with_of(const std::string& arch, std::int64_t window,
+std::shared_ptr<infer::EnsembleModel> with_of(const std::string& arch, std::int64_t window,
     std::int64_t stride, const char* positions = "learned", std::int64_t vocabulary = 23) {
-  auto with = std::make_shared<infer::BesideModel>();
-  with->loaded.folder = arch;
-  with->loaded.model = std::make_shared<nn::Model>(tiny::model_of(arch, positions, vocabulary));
-  with->windows.window = window, with->windows.stride = stride;
-  with->windows.batch_tokens = 70;
-  return with;
+  auto member = std::make_shared<infer::EnsembleModel>();
+  member->loaded.folder = arch;
+  member->loaded.model = std::make_shared<nn::Model>(tiny::model_of(arch, positions, vocabulary));
+  member->windows.window = window, member->windows.stride = stride;
+  member->windows.batch_tokens = 70;
+  return member;
 }
 
 // An LSTM with carried State and a transformer with a smaller window, together with a transformer.
@@ -37,10 +37,10 @@ struct WithCase {
 
   // Returns log p of every scored token by one further model alone.
   Tensor alone(std::size_t i) const {
-    const auto& with = *plan.models[i];
-    const auto windows =
-        infer::plan_windows(with.windows, *with.loaded.model, with.loaded.facts, shard.data());
-    return tiny::log_probs(*with.loaded.model, shard.data(), windows, infer::MemoryPlan{});
+    const auto& member = *plan.models[i];
+    const auto windows = infer::plan_windows(
+        member.windows, *member.loaded.model, member.loaded.facts, shard.data());
+    return tiny::log_probs(*member.loaded.model, shard.data(), windows, infer::MemoryPlan{});
   }
 };
 
@@ -110,8 +110,8 @@ DOCTEST_TEST_CASE("a mixture is the sum of what each model gives alone, whatever
   for (const bool by_document : {false, true}) {
     auto windows = tiny::windows_of(32, 13);
     windows.by_document = by_document;
-    for (const auto& with : of.plan.models)
-      std::const_pointer_cast<infer::BesideModel>(with)->windows.restart =
+    for (const auto& member : of.plan.models)
+      std::const_pointer_cast<infer::EnsembleModel>(member)->windows.restart =
           by_document ? "document" : "none";
     auto options = tiny::memory_of("local");
     tiny::cache(options).positions = 40, tiny::cache(options).lambda = 0.1;
@@ -149,7 +149,7 @@ DOCTEST_TEST_CASE("a token that the windows of a further model leave out is the 
   const auto windows = tiny::windows_of(32, 32);
   infer::MemoryPlan plan;
   tiny::ensemble(plan) = {{{"lstm", 0.4}}, {with_of("transformer", 24, 24, "alibi")}};
-  std::const_pointer_cast<infer::BesideModel>(tiny::ensemble(plan).models[0])->windows.protocol =
+  std::const_pointer_cast<infer::EnsembleModel>(tiny::ensemble(plan).models[0])->windows.protocol =
       "llama.cpp";
   const Tensor own = tiny::log_probs(model, of.shard.data(), windows, infer::MemoryPlan{});
   std::vector<Tensor> found, theirs;

@@ -55,9 +55,9 @@ DOCTEST_TEST_CASE("an entry's weight counts its kernel so often, in sums and of 
   DOCTEST_CHECK(torch::allclose(one.all, many.all, 1e-5, 1e-5));
   DOCTEST_CHECK(torch::allclose(one.positive, many.positive, 1e-5, 1e-5));
   for (std::size_t d = 0; d < divisors.size(); ++d) {
-    const Tensor words = infer::store_word_masses(all.weighted, divisors[d], kVocabulary);
+    const Tensor words = infer::store_token_masses(all.weighted, divisors[d], kVocabulary);
     DOCTEST_CHECK(torch::allclose(
-        words, infer::store_word_masses(all.repeated, divisors[d], kVocabulary), 1e-5, 1e-5));
+        words, infer::store_token_masses(all.repeated, divisors[d], kVocabulary), 1e-5, 1e-5));
     // The formula gives the same: log of the sum of weight times exp(score / divisor).
     for (std::int64_t row = 0; row < kRows; ++row) {
       double sum = 0;

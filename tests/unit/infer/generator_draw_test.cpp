@@ -70,7 +70,7 @@ DOCTEST_TEST_CASE("a temperature that is all but 0 draws the best word") {
              {0, 1.0}, {5, 1.0}, {0, 0.8}, {0, 0.9999}, {40, 0.5}}) {
       DOCTEST_CAPTURE(temperature);
       auto draw = draw_of(temperature, top_k, top_p);
-      for (int i = 0; i < 5; ++i) DOCTEST_CHECK(draw(row, rng) == infer::best_word(row));
+      for (int i = 0; i < 5; ++i) DOCTEST_CHECK(draw(row, rng) == infer::best_token(row));
     }
   check_same(
       draw_of(1e-300).distribution(logs({0.2, 0.5, 0, 0.3})), {{0, 0}, {1, 1}, {2, 0}, {3, 0}});
@@ -78,12 +78,12 @@ DOCTEST_TEST_CASE("a temperature that is all but 0 draws the best word") {
 
 DOCTEST_TEST_CASE("of equal words the lower id is the better") {
   const std::vector<float> row(10, -1.5f);
-  DOCTEST_CHECK(infer::best_word(row) == 0);
-  DOCTEST_CHECK(infer::best_words(row, 3) == std::vector<std::int64_t>{0, 1, 2});
+  DOCTEST_CHECK(infer::best_token(row) == 0);
+  DOCTEST_CHECK(infer::best_tokens(row, 3) == std::vector<std::int64_t>{0, 1, 2});
   check_same(draw_of(1, 2).distribution(row), {{0, 0.5}, {1, 0.5}});
   std::vector<float> later = row;
   later[7] = later[4] = -1;
-  DOCTEST_CHECK(infer::best_words(later, 3) == std::vector<std::int64_t>{4, 7, 0});
+  DOCTEST_CHECK(infer::best_tokens(later, 3) == std::vector<std::int64_t>{4, 7, 0});
 }
 
 DOCTEST_TEST_CASE("the best words are those of a full sort, whatever their number") {
@@ -95,7 +95,7 @@ DOCTEST_TEST_CASE("the best words are those of a full sort, whatever their numbe
     return row[static_cast<std::size_t>(a)] > row[static_cast<std::size_t>(b)];
   });
   for (const std::int64_t n : {1, 2, 63, 1024, 1025, 3999, 4000, 5000}) {
-    const auto best = infer::best_words(row, n);
+    const auto best = infer::best_tokens(row, n);
     DOCTEST_CHECK(best == std::vector<std::int64_t>(
                               all.begin(), all.begin() + std::min<std::int64_t>(n, 4000)));
   }

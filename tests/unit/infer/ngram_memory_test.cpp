@@ -212,7 +212,7 @@ DOCTEST_TEST_CASE(
     texts = chosen;
     const auto n = std::ssize(rows);
     const Tensor words = torch::randn({n, tiny::kTypes}, torch::kFloat64).log_softmax(1);
-    const auto own = source->words({{}, {}, {}, words, {}});
+    const auto own = source->score_vocabulary({{}, {}, {}, words, {}});
     infer::Components at{words, own.own};
     at.gates.buckets["ngrams"] = own.bucket;
     const auto weights = mixture.weights(at.gates);
@@ -258,7 +258,7 @@ DOCTEST_TEST_CASE("the probability of one token has the bits of the distribution
     all->read(0, {tokens.data(), 1});
     const Tensor head = torch::zeros({1, tiny::kTypes}, torch::kFloat64);
     for (std::int64_t i = 0; i < targets.size(0); ++i) {
-      const auto row = all->words({{}, {}, {}, head, {}});
+      const auto row = all->score_vocabulary({{}, {}, {}, head, {}});
       const auto token = targets[i].item<std::int64_t>();
       DOCTEST_CHECK(row.own[0][0][token].item<double>() == recalled[0][i].item<double>());
       DOCTEST_CHECK(row.bucket[0].item<std::int64_t>() == recalled[1][i].item<std::int64_t>());

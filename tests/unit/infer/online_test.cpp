@@ -53,7 +53,7 @@ struct AllSources {
   }
 
   void add_ensemble(const std::string& arch = "lstm") {
-    auto beside = std::make_shared<infer::BesideModel>();
+    auto beside = std::make_shared<infer::EnsembleModel>();
     beside->loaded.folder = arch;
     beside->loaded.model = std::make_shared<nn::Model>(
         tiny::model_of(arch, positions_of(arch), kOnlineTypes, torch::kFloat64));

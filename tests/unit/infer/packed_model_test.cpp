@@ -43,11 +43,12 @@ nn::Model saved_model(const TemporaryFolder& folder, bool tied, std::int64_t siz
 DOCTEST_TEST_CASE("weights that are packed as they are read decode as those of the whole model") {
   const torch::NoGradGuard no_gradient;
   const std::vector<infer::RowInput> feeds{infer::RowInput{{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5}}};
-  for (const auto precision : {infer::Precision::bfloat16, infer::Precision::int8}) {
+  for (const std::string type : {"bfloat16", "int8"}) {
+    const auto precision = infer::parse_precision(type);
     for (const bool tied : {true, false}) {
       const TemporaryFolder folder;
       nn::Model whole = saved_model(folder, tied);
-      const auto loaded = infer::load_to_decode(folder.path, torch::kCPU, precision);
+      const auto loaded = infer::load_to_decode(folder.path, torch::kCPU, type);
       const auto* const packed = infer::packed_in(loaded);
       DOCTEST_REQUIRE(packed != nullptr);
       const auto table = whole.architecture->embedding()->tables.at(0);
@@ -82,10 +83,10 @@ DOCTEST_TEST_CASE("words have the mean vectors of their tokens, minus the vocabu
   const nn::Model whole = saved_model(folder, /*tied=*/true, 256);
   const auto table = whole.architecture->embedding()->tables.at(0);
   const std::vector<std::string_view> words = {"boiler", "x"};
-  for (const auto precision : {infer::Precision::float32, infer::Precision::int8}) {
-    auto loaded = infer::load_to_decode(folder.path, torch::kCPU, precision);
+  for (const std::string type : {"float32", "int8"}) {
+    auto loaded = infer::load_to_decode(folder.path, torch::kCPU, type);
     model::give_tokenizer(loaded, "bytes");
-    DOCTEST_CHECK((infer::packed_in(loaded) != nullptr) == (precision == infer::Precision::int8));
+    DOCTEST_CHECK((infer::packed_in(loaded) != nullptr) == (type == "int8"));
     const Tensor got = infer::word_vectors(loaded)(words);
     DOCTEST_REQUIRE(got.sizes() == torch::IntArrayRef{2, table.size(1)});
     for (std::size_t i = 0; i < words.size(); ++i) {
@@ -103,8 +104,7 @@ DOCTEST_TEST_CASE("words have the mean vectors of their tokens, minus the vocabu
       for (std::size_t j = 0; j < expected.size(); ++j)
         dot += expected[j] / std::sqrt(square) *
                got[static_cast<std::int64_t>(i)][static_cast<std::int64_t>(j)].item<double>();
-      DOCTEST_CHECK(
-          dot == doctest::Approx(1).epsilon(precision == infer::Precision::float32 ? 1e-5 : 1e-2));
+      DOCTEST_CHECK(dot == doctest::Approx(1).epsilon(type == "float32" ? 1e-5 : 1e-2));
     }
   }
 }
@@ -113,7 +113,7 @@ DOCTEST_TEST_CASE("a model without its packed weights has their shapes, and the 
   const TemporaryFolder folder;
   const nn::Model whole = saved_model(folder, true);
   const auto plain = model::load(folder.path);
-  const auto packed = infer::load_to_decode(folder.path, torch::kCPU, infer::Precision::int8);
+  const auto packed = infer::load_to_decode(folder.path, torch::kCPU, "int8");
   DOCTEST_CHECK(packed.fingerprint.hex() == plain.fingerprint.hex());
   DOCTEST_CHECK(infer::packed_in(plain) == nullptr);
   const auto expected = plain.model->named_weights(), found = packed.model->named_weights();
@@ -131,7 +131,7 @@ DOCTEST_TEST_CASE("a model without its packed weights has their shapes, and the 
     DOCTEST_CHECK(weight.storage().nbytes() == 4);
   }
   DOCTEST_CHECK(taken == 9);  // four matrices in each of two layers, and the table
-  const auto wide = infer::load_to_decode(folder.path, torch::kCPU, infer::Precision::float32);
+  const auto wide = infer::load_to_decode(folder.path, torch::kCPU, "float32");
   DOCTEST_CHECK(infer::packed_in(wide) == nullptr);
   DOCTEST_CHECK(wide.fingerprint.hex() == plain.fingerprint.hex());
   const auto all = wide.model->named_weights();
@@ -185,8 +185,8 @@ DOCTEST_TEST_CASE("an Answerer scores on packed weights as decoding token by tok
     options.compute.device = "cpu";
     options.compute.precision = "int8";
     tiny::context(options.memory).memory = "none";
-    const auto packed = infer::load_to_decode(
-        folder.path, torch::kCPU, infer::Precision::int8, {}, torch::kFloat32);
+    const auto packed =
+        infer::load_to_decode(folder.path, torch::kCPU, "int8", {}, torch::kFloat32);
     infer::Answerer answerer(options, packed), own(options);
     const std::vector<std::vector<std::int64_t>> texts{{84, 104, 101}, {32, 99, 97, 116, 10}};
     const auto engine = infer::make_engine(
@@ -246,8 +246,7 @@ DOCTEST_TEST_CASE("windows on int8 weights: padding and batches change nothing, 
   const auto none = [](std::int64_t, std::int64_t) { return false; };
   const nn::Batch batch = batch_of(3, 7, padded);
   const auto together = encoder.forward(batch, nullptr);
-  const auto plain =
-      infer::load_to_decode(folder.path, torch::kCPU, infer::Precision::int8, {}, torch::kFloat32);
+  const auto plain = infer::load_to_decode(folder.path, torch::kCPU, "int8", {}, torch::kFloat32);
   const auto engine = infer::make_engine(
       *plain.model, torch::kCPU, infer::Precision::int8, false, infer::packed_in(plain));
   for (std::int64_t row = 0; row < 3; ++row) {

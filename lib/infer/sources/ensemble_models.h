@@ -7,11 +7,11 @@
 namespace infer {
 
 /// A model in evaluation mode and its window options.
-struct BesideModel {
+struct EnsembleModel {
   model::Loaded loaded;
   WindowOptions windows;
 };
-using BesideModels = std::vector<std::shared_ptr<const BesideModel>>;
+using EnsembleModels = std::vector<std::shared_ptr<const EnsembleModel>>;
 
 /// Opens the models that each of source_kinds() names in `options`, beside `loaded`, and sets the
 /// reach of layers in all of them; call it before windows are planned. Returns them by the name of
@@ -19,7 +19,7 @@ using BesideModels = std::vector<std::shared_ptr<const BesideModel>>;
 /// Error{usage} if only one of two models reads a source, and for windows that score other tokens
 /// (--protocol llama.cpp). Also throws the errors of model::load(), plan_windows() and
 /// LayerReachOptions::apply().
-std::map<std::string, BesideModels> open_beside(const MemoryOptions& options,
+std::map<std::string, EnsembleModels> open_models(const MemoryOptions& options,
     const model::Loaded& loaded, const LayerReachOptions& reach, const WindowOptions& windows,
     torch::Device device, std::optional<torch::Dtype> dtype = torch::kFloat32);
 

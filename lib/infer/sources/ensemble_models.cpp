@@ -1,4 +1,4 @@
-#include "infer/sources/beside.h"
+#include "infer/sources/ensemble_models.h"
 
 #include "infer/sources/source.h"
 #include "infer/windows/window_plan.h"
@@ -13,27 +13,27 @@ std::string tokenizer_of(const model::Loaded& loaded) {
 
 // Models without tokenizers match if their vocabularies have equal sizes.
 void expect_same_tokens(
-    const std::string& kind, const model::Loaded& with, const model::Loaded& loaded) {
-  const std::string theirs = tokenizer_of(with), own = tokenizer_of(loaded);
+    const std::string& kind, const model::Loaded& member, const model::Loaded& loaded) {
+  const std::string theirs = tokenizer_of(member), own = tokenizer_of(loaded);
   if (!own.empty() && !theirs.empty() && own != theirs)
     core::bad_data("--{} {}: has tokenizer {}, but {} has {}; give a model with the same tokenizer",
-        kind, with.folder, theirs, loaded.folder, own);
-  if ((own.empty() || theirs.empty()) && with.model->vocabulary != loaded.model->vocabulary)
+        kind, member.folder, theirs, loaded.folder, own);
+  if ((own.empty() || theirs.empty()) && member.model->vocabulary != loaded.model->vocabulary)
     core::bad_data(
         "--{} {}: has a vocabulary of {}, but {} of {}; give a model with the same vocabulary",
-        kind, with.folder, with.model->vocabulary, loaded.folder, loaded.model->vocabulary);
+        kind, member.folder, member.model->vocabulary, loaded.folder, loaded.model->vocabulary);
 }
 
 // A protocol may leave out other tokens if windows have another length.
-void expect_same_layout(const std::string& kind, const BesideModel& with,
+void expect_same_layout(const std::string& kind, const EnsembleModel& member,
     const model::Loaded& loaded, const WindowOptions& windows) {
-  const auto theirs = plan_windows(with.windows, *with.loaded.model, with.loaded.facts);
+  const auto theirs = plan_windows(member.windows, *member.loaded.model, member.loaded.facts);
   const auto own = plan_windows(windows, *loaded.model, loaded.facts);
   if ((own.layout.whole_only || own.layout.second_half) && theirs.window != own.window)
     core::bad_usage(
         "--{} {}: has windows of {}, but {} of {}, and --protocol {} then scores other tokens; "
         "give --window {}",
-        kind, with.loaded.folder, theirs.window, loaded.folder, own.window, own.protocol,
+        kind, member.loaded.folder, theirs.window, loaded.folder, own.window, own.protocol,
         std::min(theirs.window, own.window));
 }
 
@@ -53,31 +53,32 @@ WindowOptions windows_for(const model::Loaded& loaded, WindowOptions options) {
 
 }  // namespace
 
-std::map<std::string, BesideModels> open_beside(const MemoryOptions& options,
+std::map<std::string, EnsembleModels> open_models(const MemoryOptions& options,
     const model::Loaded& loaded, const LayerReachOptions& reach, const WindowOptions& windows,
     torch::Device device, std::optional<torch::Dtype> dtype) {
   const auto reads_source = [](const model::Loaded& of) {
     return nn::arch_facts(of.model->options.arch).reads_source;
   };
-  std::vector<std::pair<std::string, std::shared_ptr<BesideModel>>> opened;
+  std::vector<std::pair<std::string, std::shared_ptr<EnsembleModel>>> opened;
   std::vector<nn::Model*> models = {loaded.model.get()};
   for (const auto* const kind : source_kinds())
     for (const auto& folder : kind->models(options)) {
-      const auto& [name, with] = opened.emplace_back(kind->name(), std::make_shared<BesideModel>());
-      with->loaded = model::load(folder, device, dtype);
-      expect_same_tokens(name, with->loaded, loaded);
-      if (reads_source(with->loaded) != reads_source(loaded))
+      const auto& [name, member] =
+          opened.emplace_back(kind->name(), std::make_shared<EnsembleModel>());
+      member->loaded = model::load(folder, device, dtype);
+      expect_same_tokens(name, member->loaded, loaded);
+      if (reads_source(member->loaded) != reads_source(loaded))
         core::bad_usage(
             "--{} {}: only one of it and {} reads sentence pairs", name, folder, loaded.folder);
-      with->loaded.model->eval();
-      models.push_back(with->loaded.model.get());
+      member->loaded.model->eval();
+      models.push_back(member->loaded.model.get());
     }
   reach.apply(models);
-  std::map<std::string, BesideModels> by_kind;
-  for (const auto& [name, with] : opened) {
-    with->windows = windows_for(with->loaded, windows);
-    if (!reads_source(loaded)) expect_same_layout(name, *with, loaded, windows);
-    by_kind[name].push_back(with);
+  std::map<std::string, EnsembleModels> by_kind;
+  for (const auto& [name, member] : opened) {
+    member->windows = windows_for(member->loaded, windows);
+    if (!reads_source(loaded)) expect_same_layout(name, *member, loaded, windows);
+    by_kind[name].push_back(member);
   }
   return by_kind;
 }
