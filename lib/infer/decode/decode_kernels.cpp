@@ -103,12 +103,17 @@ using SumsOfRow = float[4][PackedMatrix::kLanes];
 // Returns the sums of four Lanes. The function is not inlined, so that the order of the additions
 // is always the same.
 [[gnu::noinline]] void sums_of(const SumsOfRow& lanes, float (&sums)[4]) {
-  float half[4][8];
-  for (int i = 0; i < 4; ++i)
-    for (int j = 0; j < 8; ++j) half[i][j] = lanes[i][j] + lanes[i][j + 8];
-  for (int i = 0; i < 4; ++i)
-    sums[i] = ((half[i][0] + half[i][4]) + (half[i][1] + half[i][5])) +
-              ((half[i][2] + half[i][6]) + (half[i][3] + half[i][7]));
+  using Four = float __attribute__((vector_size(16), aligned(4), may_alias));
+  Four quarter[4];
+  for (int i = 0; i < 4; ++i) {
+    const auto* const of = reinterpret_cast<const Four*>(lanes[i]);
+    quarter[i] = (of[0] + of[2]) + (of[1] + of[3]);
+  }
+  const auto pairs = [](Four a, Four b) {  // a0 + a1, a2 + a3, b0 + b1, b2 + b3
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6) + __builtin_shufflevector(a, b, 1, 3, 5, 7);
+  };
+  *reinterpret_cast<Four*>(sums) =
+      pairs(pairs(quarter[0], quarter[1]), pairs(quarter[2], quarter[3]));
 }
 
 template <class Weight>
@@ -158,25 +163,24 @@ template <int most, class F> inline void with_constant(std::int64_t n, const F& 
   call(std::make_integer_sequence<int, most>());
 }
 
-// Adds the products of `steps` Parts of R rows and of four weights to one part of `lanes`; `first`:
-// the part was empty. Parts of a step are adjacent. Each step prefetches `fetched` bytes of `next`
-// to the second-level cache.
-template <int R, int fetched>
-[[gnu::noinline]] void tile(const float* w, const float* x, std::int64_t steps, bool first,
-    SumsOfRow* lanes, const char* next) {
+// Adds the products of `steps` Parts of R rows and of the four weights load(step, 0 to 3) to one
+// part of `lanes`; `first`: the part was empty. The rows' Parts of a step are adjacent.
+template <int R, class Load>
+[[gnu::noinline]] void tile(
+    const Load& load, const float* x, std::int64_t steps, bool first, SumsOfRow* lanes) {
   Part sum[R][4];
   if (!first)
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) sum[r][i] = Part::load(lanes[r][i]);
-  for (; steps > 0; --steps, w += 4 * kPart, x += R * kPart) {
-    for (int line = 0; line < fetched; line += 64) __builtin_prefetch(next + line, 0, 2);
-    next += fetched;
+  for (std::int64_t step = 0; step < steps; ++step, x += R * kPart) {
     Part value[R];
     for (int r = 0; r < R; ++r) value[r] = Part::load(x + r * kPart);
+#pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
-      const Part weight = Part::load(w + i * kPart);
+      const Part weight = load(step, i);
+#pragma GCC unroll 8
       for (int r = 0; r < R; ++r) sum[r][i].add_product(weight, value[r]);
     }
   }
@@ -550,12 +554,20 @@ template <class Weight> struct PackedMatrix::Panel {
   }
 };
 
-// Writes the outputs of a panel for one row of x.
-void PackedMatrix::put(std::int64_t p, const SumsOfRow& lanes, float* y) const {
-  float sums[4];
-  sums_of(lanes, sums);
-  for (std::int64_t i = 0, o = kPanel * p; i < std::min(kPanel, out_ - kPanel * p); ++i, ++o)
-    y[o] = precision_ == Precision::int8 ? sums[i] * scales_[o] : sums[i];
+// Writes the sums of panels first to last, (last - first + 1, rows, 4), for all rows.
+void PackedMatrix::put(std::int64_t first, std::int64_t last, const float* sums, std::int64_t rows,
+    float* y, std::int64_t ldy) const {
+  for (std::int64_t r = 0; r < rows; ++r, sums += kPanel)
+    for (std::int64_t p = first; p <= last; ++p) {
+      const float* const from = sums + (p - first) * rows * kPanel;
+      float* const to = y + r * ldy + kPanel * p;
+      const auto write = [&](std::int64_t n) {
+        for (std::int64_t i = 0; i < n; ++i)
+          to[i] = scales_ == nullptr ? from[i] : from[i] * scales_[kPanel * p + i];
+      };
+      if (kPanel * (p + 1) <= out_) write(kPanel);
+      else write(out_ - kPanel * p);
+    }
 }
 
 template <class Weight>
@@ -567,7 +579,9 @@ void PackedMatrix::multiply(const Weight* weights, const float* x, std::int64_t 
       const Panel<Weight> of(*this, weights, p);
       SumsOfRow lanes[n];
       panel<n>(of.w, stride_, of.next, x, ldx, lanes);
-      for (std::int64_t r = 0; r < rows; ++r) put(p, lanes[r], y + r * ldy);
+      float sums[n][kPanel];
+      for (int r = 0; r < n; ++r) sums_of(lanes[r], sums[r]);
+      put(p, p, sums[0], n, y, ldy);
     }
   });
 }
@@ -576,14 +590,19 @@ void PackedMatrix::multiply(const Weight* weights, const float* x, std::int64_t 
 template <class Weight>
 void PackedMatrix::multiply_many(const Weight* weights, const float* x, std::int64_t rows,
     std::int64_t ldx, std::int64_t begin, std::int64_t end, float* y, std::int64_t ldy) const {
-  // With these bounds the sums and the weights of a tile stay in the first-level cache.
-  constexpr std::int64_t kMostRows = 96, kBlock = 2048;
-  for (; rows > kMostRows; rows -= kMostRows, x += kMostRows * ldx, y += kMostRows * ldy)
-    multiply_many(weights, x, kMostRows, ldx, begin, end, y, ldy);
+  // The rows of x stay in the second-level cache, the weights of a tile in the first-level cache.
+  constexpr std::int64_t kMostRows = 256, kBlock = 2048, kNumbers = std::int64_t{1} << 17;
+  const std::int64_t most = std::clamp<std::int64_t>(kNumbers / stride_, 96, kMostRows);
+  if (rows > most) {
+    const std::int64_t part = rows / ((rows + most - 1) / most);
+    multiply_many(weights, x, part, ldx, begin, end, y, ldy);
+    return multiply_many(
+        weights, x + part * ldx, rows - part, ldx, begin, end, y + part * ldy, ldy);
+  }
   struct alignas(64) Line {
     float at[kLanes];
   };
-  thread_local std::vector<Line> packed_x, sums;
+  thread_local std::vector<Line> packed_x, sums, made;
   float* const all_x = at_least(packed_x, rows * stride_ / kLanes)->at;
   auto* const lanes = reinterpret_cast<SumsOfRow*>(at_least(sums, rows * kPanel));
   alignas(64) float packed[4 * kBlock / kParts];
@@ -602,28 +621,43 @@ void PackedMatrix::multiply_many(const Weight* weights, const float* x, std::int
         for (std::int64_t r = first; r < first + n; ++r, to += kPart)
           Part::load(x + r * ldx + k).store(to);
   }
-  for (std::int64_t p = begin; p < end; ++p) {
+  using Four = float[4];
+  auto* const line = reinterpret_cast<Four*>(at_least(made, (rows * kPanel * 4 + 15) / 16));
+  for (std::int64_t p = begin, first = begin; p < end; ++p) {
     const Panel<Weight> of(*this, weights, p);
+    Four* const out = line + (p - first) * rows;
     for (std::int64_t k = 0; k < stride_; k += kBlock) {
       const std::int64_t width = std::min(kBlock, stride_ - k);
       for (int part = 0; part < kParts; ++part) {
-        float* to = packed;
-        for (std::int64_t j = k + part * kPart; j < k + width; j += kLanes)
-          for (int i = 0; i < 4; ++i, to += kPart) Part::load(of.w[i] + j).store(to);
         constexpr int kFetched = 4 * kPart * sizeof(Weight);
         const auto* const next =
             reinterpret_cast<const char*>(of.next + 4 * k + part * 4 * width / kParts);
+        const auto pack = [&](std::int64_t step, int i) {
+          const Part weight = Part::load(of.w[i] + k + part * kPart + step * kLanes);
+          weight.store(packed + (4 * step + i) * kPart);
+          for (int line = 0; i == 0 && line < kFetched; line += 64)
+            __builtin_prefetch(next + step * kFetched + line, 0, 2);
+          return weight;
+        };
+        const auto unpack = [&](std::int64_t step, int i) {
+          return Part::load(packed + (4 * step + i) * kPart);
+        };
         for (std::int64_t g = 0; g < count; ++g) {
           const Group& group = groups[static_cast<std::size_t>(g)];
           with_constant<kGroup>(group.n, [&](auto n) {
-            (g == 0 ? tile<n, kFetched> : tile<n, 0>)(packed,
-                group.x + n * (part * stride_ + k) / kParts, width / kLanes, k == 0,
-                reinterpret_cast<SumsOfRow*>(lanes[group.first][0] + part * kPart), next);
+            auto* const sums_at = lanes + group.first;
+            const auto add = [&](const auto& load) {
+              tile<n>(load, group.x + n * (part * stride_ + k) / kParts, width / kLanes, k == 0,
+                  reinterpret_cast<SumsOfRow*>(sums_at[0][0] + part * kPart));
+            };
+            g == 0 ? add(pack) : add(unpack);
+            if (part + 1 == kParts && k + width == stride_)
+              for (int r = 0; r < n; ++r) sums_of(sums_at[r], out[group.first + r]);
           });
         }
       }
     }
-    for (std::int64_t r = 0; r < rows; ++r) put(p, lanes[r], y + r * ldy);
+    if (p - first == 3 || p + 1 == end) put(first, p, line[0], rows, y, ldy), first = p + 1;
   }
 }
 
@@ -660,8 +694,9 @@ void PackedMatrix::multiply_halves(const float* x, std::int64_t rows, std::int64
     for (std::int64_t i = 0; i < stride_; ++i) halves[r * wide + i] = to_bfloat16(x[r * ldx + i]);
     std::fill(halves + r * wide + stride_, halves + (r + 1) * wide, std::uint16_t{0});
   }
-  auto* const made = reinterpret_cast<float(*)[kPanel]>(at_least(sums, rows * kPanel));
-  for (std::int64_t p = begin; p < end; ++p) {
+  auto* const line = reinterpret_cast<float(*)[kPanel]>(at_least(sums, 4 * rows * kPanel));
+  for (std::int64_t p = begin, first = begin; p < end; ++p) {
+    auto* const made = line + (p - first) * rows;
     if (halves_ != nullptr) {
       const Panel of(*this, halves_, p);
       half_rows(of.w, stride_, of.next, halves, wide, rows, made);
@@ -676,11 +711,7 @@ void PackedMatrix::multiply_halves(const float* x, std::int64_t rows, std::int64
       const std::uint16_t* const w[] = {to, to + stride_, to + 2 * stride_, to + 3 * stride_};
       half_rows(w, stride_, w[0], halves, wide, rows, made);
     }
-    for (std::int64_t i = 0; i < std::min(kPanel, out_ - kPanel * p); ++i) {
-      const auto o = kPanel * p + i;
-      const float scale = scales_ == nullptr ? 1.0f : scales_[o];
-      for (std::int64_t r = 0; r < rows; ++r) y[r * ldy + o] = made[r][i] * scale;
-    }
+    if (p - first == 3 || p + 1 == end) put(first, p, line[0], rows, y, ldy), first = p + 1;
   }
 #endif
 }

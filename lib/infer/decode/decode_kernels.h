@@ -115,7 +115,8 @@ class PackedMatrix {
   void multiply_many(const Weight* weights, const float* x, std::int64_t rows, std::int64_t ldx,
       std::int64_t begin, std::int64_t end, float* y, std::int64_t ldy) const;
   template <class Weight> struct Panel;
-  void put(std::int64_t panel, const float (&lanes)[kPanel][kLanes], float* y) const;
+  void put(std::int64_t first, std::int64_t last, const float* sums, std::int64_t rows, float* y,
+      std::int64_t ldy) const;
   template <class Weight> void convert(std::int64_t first, std::int64_t rows, const Weight* weight);
 
   std::int64_t out_ = 0, in_ = 0, stride_ = 0;
