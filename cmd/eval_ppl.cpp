@@ -6,7 +6,6 @@
 
 #include "cli/config.h"
 #include "cli/progress.h"
-#include "core/chosen_options.h"
 #include "infer/score/score_reports.h"
 #include "model/tokenizer_file.h"
 

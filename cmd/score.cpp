@@ -13,7 +13,6 @@
 #include "cli/progress.h"
 #include "cli/run.h"
 #include "core/build_info.h"
-#include "core/chosen_options.h"
 #include "core/error.h"
 #include "core/io.h"
 #include "core/temporary_file.h"

@@ -6,7 +6,6 @@
 
 #include "cli/progress.h"
 #include "cli/summary.h"
-#include "core/chosen_options.h"
 #include "text/chat/chat_template.h"
 #include "text/documents/decode_documents.h"
 #include "text/formats/import.h"

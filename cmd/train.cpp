@@ -6,7 +6,6 @@
 // model). stdout: nothing; with --plan the resources that the run needs.
 
 #include "cli/progress.h"
-#include "core/chosen_options.h"
 #include "forecast/forecast_objective.h"
 #include "model/tokenizer_file.h"
 #include "nn/base/runtime.h"

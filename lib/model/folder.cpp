@@ -8,7 +8,6 @@
 #include "model/gguf/gguf_tokenizer.h"
 #include "model/model_path.h"
 #include "model/tokenizer_file.h"
-#include "nn/base/half_products.h"
 #include "nn/base/runtime.h"
 #include "text/formats/tokenizer_json.h"
 

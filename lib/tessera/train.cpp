@@ -1,6 +1,5 @@
 #include "tessera/train.h"
 
-#include "core/chosen_options.h"
 #include "nn/base/runtime.h"
 #include "tessera/inside.h"
 #include "text/documents/encode_shard.h"

@@ -3,7 +3,6 @@
 #include "core/file_text.h"
 #include "model/adapter.h"
 #include "model/tokenizer_file.h"
-#include "nn/base/half_products.h"
 #include "nn/base/runtime.h"
 #include "nn/layers/layer_memory.h"
 #include "shard/unpacked_source.h"

@@ -2,8 +2,6 @@
 
 #include <charconv>
 
-#include "core/chosen_options.h"
-
 namespace infer {
 namespace {
 

@@ -21,11 +21,11 @@ namespace infer {
 std::unique_ptr<Engine> make_engine(nn::Model& model, torch::Device device, Precision precision,
     bool record = true, const PackedModel* packed = nullptr);
 
-/// Loads a model for decoding on the CPU or a device (see model::load()) with weights of
-/// type_to_load(). Packs those of a transformer on the CPU as they are read, unless they are float32;
-/// make_engine() then needs packed_in() of the result. `others`: type of the weights that are not
-/// packed; without it, the files' type, bfloat16 or float32. Throws Error{usage} for type file, which
-/// float32 accompanies, with another model than a GGUF file, a device or an adapter.
+/// Loads a model for decoding on the CPU or a device (see model::load()) with weights of the
+/// type_to_load(). Packs those of a transformer on the CPU as they are read, unless they are
+/// float32; make_engine() then needs packed_in() of the result. `others`: type of the weights that
+/// are not packed; without it, the files' type, bfloat16 or float32. Throws Error{usage} for type
+/// file, which float32 accompanies, with another model than a GGUF file, a device or an adapter.
 model::Loaded load_to_decode(const std::string& path, torch::Device device, const std::string& type,
     const std::string& adapter = {}, std::optional<torch::Dtype> others = std::nullopt);
 /// Returns the weights that load_to_decode() packed; null: none.

@@ -235,7 +235,7 @@ class OnlineNgramSource : public TextSource<TextNgrams> {
   std::vector<std::vector<std::uint32_t>> orders_;  // next tokens by the length before them
   std::vector<double> followed_;                    // counts of next tokens
   std::vector<std::uint32_t> types_;                // the tokens that have one
-  // Of the last call of score_vocabulary(): log p (R, V), tokens before each row, whether stream 0 has all.
+  // Of the last score_vocabulary(): log p (R, V), tokens before each row, whether stream 0 has all.
   Tensor log_prob_;
   std::vector<std::int64_t> sizes_;
   bool of_window_ = false;

@@ -185,9 +185,9 @@ class Source {
   }
   /// Returns the fraction of p(target) from each of SourceKind::names(), (R) each, relative to
   /// log_prob (R) float64, for the rows of a window from `begin` on; null: for positions with
-  /// unknown labels, where local and long have 0. Call score_vocabulary() for these rows before. Returns
-  /// nothing if each name is a distribution of its own: its fraction is then its weight times its
-  /// p.
+  /// unknown labels, where local and long have 0. Call score_vocabulary() for these rows before.
+  /// Returns nothing if each name is a distribution of its own: its fraction is then its weight
+  /// times its p.
   virtual std::vector<torch::Tensor> shares(const Window* /*window*/, std::int64_t /*begin*/,
       const torch::Tensor& /*targets*/, const torch::Tensor& /*log_prob*/,
       const RowWeights& /*weights*/) const {

@@ -1,6 +1,5 @@
 #include "infer/windows/retriever.h"
 
-#include "core/chosen_options.h"
 #include "passages/analysis.h"
 
 namespace infer {

@@ -1,6 +1,5 @@
 #include "infer/windows/window_options.h"
 
-#include "core/chosen_options.h"
 #include "infer/windows/window_plan.h"
 #include "passages/passage_index.h"
 

@@ -111,7 +111,7 @@ std::vector<std::string> architecture_names() {
   return names;
 }
 
-std::vector<std::string> unused_options(ModelOptions options) {
+std::vector<std::string> unused_options(const ModelOptions& options) {
   std::map<std::string, std::string> uses(std::begin(kMixerOptions), std::end(kMixerOptions));
   std::set<std::string> known, used;
   for (const auto& facts : kFacts) {
@@ -126,16 +126,10 @@ std::vector<std::string> unused_options(ModelOptions options) {
   }
   for (const auto& part : parts)
     for (const auto& name : words_of(uses[part])) used.insert(name);
-  ModelOptions usual;
-  const auto asked = core::list_fields(options), defaults = core::list_fields(usual);
-  std::vector<std::string> unused;
-  for (std::size_t i = 0; i < asked.all().size(); ++i) {
-    const auto& field = asked.all()[i];
-    if (known.contains(field.name) && !used.contains(field.name) &&
-        core::to_strings(field) != core::to_strings(defaults.all()[i]))
-      unused.push_back(field.name);
-  }
-  return unused;
+  auto names = core::changed(options);
+  std::erase_if(
+      names, [&](const auto& name) { return !known.contains(name) || used.contains(name); });
+  return names;
 }
 
 }  // namespace nn

@@ -155,7 +155,7 @@ const ArchFacts& arch_facts(const std::string& name);
 /// Returns the names that --arch accepts.
 std::vector<std::string> architecture_names();
 /// Returns the names of the options that differ from their defaults although the architecture does
-/// not use them, such as mixer-window. With arch hybrid, those that none of its layers' mixers uses.
-std::vector<std::string> unused_options(ModelOptions options);
+/// not use them, such as mixer-window. With arch hybrid, those that no mixer of its layers uses.
+std::vector<std::string> unused_options(const ModelOptions& options);
 
 }  // namespace nn

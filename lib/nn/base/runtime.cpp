@@ -1,5 +1,6 @@
 #include "nn/base/runtime.h"
 
+#include <ATen/Version.h>
 #include <dlfcn.h>
 #include <malloc.h>
 
@@ -22,6 +23,14 @@ Version version_of(const std::string& text) {
   Version version;
   std::sscanf(text.c_str(), "%d.%d", &version.major, &version.minor);
   return version;
+}
+
+bool has_half_products() {
+#if defined(__x86_64__)
+  return at::get_cpu_capability() == "AVX512" && __builtin_cpu_supports("avx512bf16") != 0;
+#else
+  return true;  // unknown
+#endif
 }
 
 }  // namespace
@@ -158,6 +167,15 @@ void expect_torch(const std::string& built, const std::string& loaded) {
       "built for LibTorch {}, but loaded {}; set LD_LIBRARY_PATH to the first, or rebuild for "
       "the second (LIBTORCH=DIR make)",
       built, loaded.empty() ? "an older one" : loaded);
+}
+
+void note_half_products(const std::string& option, torch::Device device) {
+  static bool said = false;
+  if (!device.is_cpu() || has_half_products() || std::exchange(said, true)) return;
+  say(
+      fmt::format("{}: this processor has no products in bfloat16 (AVX-512 BF16); they take "
+                  "several times as long as those in float32",
+          option));
 }
 
 }  // namespace nn
