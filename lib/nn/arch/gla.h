@@ -55,4 +55,7 @@ class GatedDelta : public Mixer, public OwnFirstValues {
   std::shared_ptr<LayerNorm> norm_;
 };
 
+/// Returns x with length 1 along its last dimension; kLengthEpsilon is added to |x|^2.
+torch::Tensor of_length_one(const torch::Tensor& x);
+
 }  // namespace nn
