@@ -6,6 +6,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 
+#include "core/launcher.h"
 #include "ranks/transport.h"
 
 // The functions of NCCL's C interface that are used here, with declarations of our own, so that

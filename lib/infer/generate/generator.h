@@ -231,7 +231,7 @@ class Generator {
   std::vector<std::string> memories_;     // names
   bool record_;
   std::uint64_t prompts_ = 0, tokens_ = 0, reused_ = 0;
-  std::unique_ptr<Refilled> refilled_;  // of step(); null: not begun
+  std::shared_ptr<Refilled> refilled_;  // of step(); null: not begun
   PieceSize read_size_;                 // of prompts
 };
 

@@ -189,7 +189,8 @@ DOCTEST_TEST_CASE("dynamic evaluation: rate 0 changes nothing, and the future ch
     auto text = tiny::text_of({120, 60}, kDynamicTypes, 5);
     const infer::DynamicOptions off, still{.on = true, .rate = 0, .weights = which},
         on{.on = true, .rate = 0.02, .weights = which, .optimiser = "adam"};
-    const auto go = [&](const auto& options) { return followed(model, text, options, carried); };
+    const auto go = [&, carried = carried](
+                        const auto& options) { return followed(model, text, options, carried); };
     const auto plain = go(off), learned = go(on);
     DOCTEST_CHECK(plain == go(still));
     DOCTEST_CHECK(plain == go(off));

@@ -153,7 +153,7 @@ DOCTEST_TEST_CASE("a packed product is the plain one, for any shape") {
       std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {4, 16}, {7, 33}, {50, 64}}) {
     for (const std::int64_t rows : {1, 2, 5, 6, 7, 13}) {
       const Tensor weight = torch::randn({out, in}), x = torch::randn({rows, in});
-      const auto packed = [&](infer::Precision precision) {
+      const auto packed = [&, out = out, in = in](infer::Precision precision) {
         const infer::PackedMatrix matrix(weight.const_data_ptr<float>(), out, in, precision);
         const auto stride = matrix.padded_in();
         const Tensor padded = torch::constant_pad_nd(x, {0, stride - in}).contiguous();
@@ -183,7 +183,7 @@ DOCTEST_TEST_CASE("each row of a packed product has its bits in any number of ro
       for (std::int64_t o = 0; o < out; ++o) matrix.row(o, unpacked[o].data_ptr<float>());
       const auto stride = matrix.padded_in();
       const Tensor x = torch::constant_pad_nd(torch::randn({200, in}), {0, stride - in + 3});
-      const auto product = [&](std::int64_t first, std::int64_t n) {
+      const auto product = [&, out = out](std::int64_t first, std::int64_t n) {
         const Tensor y = torch::full({n, out + 2}, 7.0f);
         matrix.multiply(x[first].const_data_ptr<float>(), n, stride + 3, 0, matrix.panels(),
             y.data_ptr<float>(), out + 2);

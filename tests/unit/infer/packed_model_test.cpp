@@ -13,6 +13,7 @@
 #include "model/folder.h"
 #include "nn/base/torch.h"
 #include "nn/layers/embedding.h"
+#include "tiny.h"
 #include "unit/temporary_folder.h"
 #include "unit/thrown.h"
 

@@ -1,0 +1,11 @@
+#pragma once
+// Clang 14 and 15 capture no structured binding in a lambda, as DOCTEST_CAPTURE does; a reference to
+// it they capture.
+
+#include <doctest/doctest.h>
+
+#undef DOCTEST_CAPTURE
+#define DOCTEST_CAPTURE(x) TESSERA_CAPTURE(x, DOCTEST_ANONYMOUS(captured_))
+#define TESSERA_CAPTURE(x, name) \
+  const auto& name = x;          \
+  DOCTEST_INFO(#x " := ", name)
