@@ -30,7 +30,7 @@ bool whole_calls(const nn::Model& model) { return nn::arch_facts(model.options.a
 DOCTEST_TEST_CASE("the loops of each architecture give what its modules give") {
   const torch::NoGradGuard no_gradient;
   for (const auto& [name, change] : layered_variants()) {
-    DOCTEST_INFO(std::string(name));
+    DOCTEST_CAPTURE(name);
     nn::Model model = engine_model(change, 37);
     expect_modules(model, *loops_of(model, infer::Precision::float32));
   }
@@ -53,7 +53,7 @@ DOCTEST_TEST_CASE(
   const torch::NoGradGuard no_gradient;
   for (const auto& [name, change] : layered_variants())
     for (const auto precision : {infer::Precision::float32, infer::Precision::int8}) {
-      DOCTEST_INFO(std::string(name));
+      DOCTEST_CAPTURE(name);
       nn::Model model = engine_model(change, 37);
       if (adaptive(model)) continue;
       const auto engine = loops_of(model, precision);
@@ -88,7 +88,7 @@ DOCTEST_TEST_CASE(
 
 DOCTEST_TEST_CASE("rows of loops that share a past part without touching each other") {
   for (const auto& [name, change] : layered_variants()) {
-    DOCTEST_INFO(std::string(name));
+    DOCTEST_CAPTURE(name);
     nn::Model model = engine_model(change, 37);
     if (adaptive(model)) continue;
     const auto engine = loops_of(model, infer::Precision::float32);
@@ -117,7 +117,7 @@ DOCTEST_TEST_CASE("rows of loops that share a past part without touching each ot
 
 DOCTEST_TEST_CASE("what loops take back they were never fed") {
   for (const auto& [name, change] : layered_variants()) {
-    DOCTEST_INFO(std::string(name));
+    DOCTEST_CAPTURE(name);
     nn::Model model = engine_model(change, 37);
     if (adaptive(model)) continue;
     const auto guessing = loops_of(model, infer::Precision::float32),

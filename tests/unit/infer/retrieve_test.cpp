@@ -105,7 +105,10 @@ DOCTEST_TEST_CASE("a text behind passages is scored as a plain loop has it") {
       const auto plan = plan_of(index, window, every, mix);
       const infer::MemoryPlan none = infer::plan_memory(tiny::memory_of("none"), plan, model);
       const auto found = tiny::log_probs(model, shard.data(), plan, none);
-      DOCTEST_INFO(arch, " ", window, " ", every, " ", mix);
+      DOCTEST_CAPTURE(arch);
+      DOCTEST_CAPTURE(window);
+      DOCTEST_CAPTURE(every);
+      DOCTEST_CAPTURE(mix);
       DOCTEST_CHECK(difference(found, plain_nats(model, text.tokens(), plan, none)) < 2e-4);
       const auto alone =
           tiny::log_probs(model, shard.data(), tiny::windows_of(window, every), none);
