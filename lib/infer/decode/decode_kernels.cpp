@@ -622,7 +622,7 @@ void PackedMatrix::multiply_many(const Weight* weights, const float* x, std::int
           Part::load(x + r * ldx + k).store(to);
   }
   using Four = float[4];
-  auto* const line = reinterpret_cast<Four*>(at_least(made, (rows * kPanel * 4 + 15) / 16));
+  auto* const line = reinterpret_cast<Four*>(at_least(made, rows));  // of four panels
   for (std::int64_t p = begin, first = begin; p < end; ++p) {
     const Panel<Weight> of(*this, weights, p);
     Four* const out = line + (p - first) * rows;
@@ -635,8 +635,8 @@ void PackedMatrix::multiply_many(const Weight* weights, const float* x, std::int
         const auto pack = [&](std::int64_t step, int i) {
           const Part weight = Part::load(of.w[i] + k + part * kPart + step * kLanes);
           weight.store(packed + (4 * step + i) * kPart);
-          for (int line = 0; i == 0 && line < kFetched; line += 64)
-            __builtin_prefetch(next + step * kFetched + line, 0, 2);
+          for (int byte = 0; i == 0 && byte < kFetched; byte += 64)
+            __builtin_prefetch(next + step * kFetched + byte, 0, 2);
           return weight;
         };
         const auto unpack = [&](std::int64_t step, int i) {
