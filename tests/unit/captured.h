@@ -1,6 +1,6 @@
 #pragma once
-// Clang 14 and 15 capture no structured binding in a lambda, as DOCTEST_CAPTURE does; a reference to
-// it they capture.
+// Clang 14 and 15 capture no structured binding in a lambda, as DOCTEST_CAPTURE does. They capture
+// a reference to it.
 
 #include <doctest/doctest.h>
 
