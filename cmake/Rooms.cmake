@@ -118,14 +118,15 @@ function(tessera_room name)
     list(FILTER sources EXCLUDE REGEX "/lib/nn/product/")
   endif()
   # Loops over raw floats: no torch in them, and sums may be taken in any order so that they vectorise.
-  # -Wno-psabi: vectors wider than the processor has are passed only within a file.
+  # -Wno-psabi: vectors wider than the processor has are passed only within a file. -Wno-pass-failed: clang says of a loop that
+  # it does not vectorise; gcc is silent.
   set(kernels ${sources})
   list(FILTER kernels INCLUDE REGEX "_kernels\\.cpp$")
   if(TESSERA_KERNEL_ARCHS)
     list(FILTER sources EXCLUDE REGEX "_kernels\\.cpp$")
   endif()
   set_source_files_properties(${kernels} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS
-    "$<$<BOOL:${TESSERA_KERNEL_MARCH}>:-march=${TESSERA_KERNEL_MARCH}>;-O3;-Wno-psabi;-fopenmp-simd;-fno-math-errno;-fno-trapping-math;-fno-signed-zeros;-fassociative-math")
+    "$<$<BOOL:${TESSERA_KERNEL_MARCH}>:-march=${TESSERA_KERNEL_MARCH}>;-O3;-Wno-psabi;-Wno-pass-failed;-fopenmp-simd;-fno-math-errno;-fno-trapping-math;-fno-signed-zeros;-fassociative-math")
   if(TESSERA_SHARED_ROOMS)
     add_library(tessera_${name} SHARED ${sources})
   else()

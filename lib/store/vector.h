@@ -22,13 +22,15 @@ inline constexpr int kLanes = 8;
 inline constexpr int kLanes = 4;
 #endif
 
-/// Floats is kLanes floats; + - * are elementwise.
+/// Floats is kLanes floats; + - * are elementwise. load() and store() take any address.
 using Floats = float __attribute__((vector_size(kLanes * 4)));
-/// Unaligned is Floats at any address.
-using Unaligned = float __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 
-inline Floats load(const float* from) { return *reinterpret_cast<const Unaligned*>(from); }
-inline void store(float* to, Floats value) { *reinterpret_cast<Unaligned*>(to) = value; }
+inline Floats load(const float* from) {
+  Floats value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+inline void store(float* to, Floats value) { std::memcpy(to, &value, sizeof value); }
 inline Floats all(float value) { return value - Floats{}; }
 
 /// Converts kLanes float16 to floats. Requires a processor with F16C.

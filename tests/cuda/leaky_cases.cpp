@@ -21,8 +21,8 @@ double leaky_gap(const Shape& size, bool from, bool want_keys, bool want_sums) {
              d_sums = random_floats(n, 6);
   const auto inputs = [&](const float* x_at, const float* decay_at, const float* scale_at,
                           const float* before_at) {
-    return nn::LeakyInputs<float>{rows, steps, heads, width, x_at, x_row, x_step, decay_at,
-        scale_at, from ? before_at : nullptr};
+    return nn::LeakyInputs<float>{size.rows, size.steps, size.heads, size.width, x_at, x_row,
+        x_step, decay_at, scale_at, from ? before_at : nullptr};
   };
 
   Floats keys(n), norms(norms_n), dx(n), d_before(ends_n), d_decay(parts_n), d_scale(parts_n);

@@ -27,8 +27,7 @@ constexpr std::int64_t kFew = 3;
 #endif
 
 using Byte = std::uint8_t;
-// A pointer to any byte may be read as Shorts.
-using Shorts = std::int16_t __attribute__((vector_size(32), aligned(1), may_alias));
+using Shorts = std::int16_t __attribute__((vector_size(32)));
 using Ints = std::int32_t __attribute__((vector_size(32)));
 using Floats = float __attribute__((vector_size(32)));
 // A number of each output of a tile.
@@ -37,7 +36,7 @@ using TileFloats = float __attribute__((vector_size(4 * kTile)));
 
 constexpr std::int64_t kGroup = 32;
 
-template <class Value> inline Value load(const Byte* from) {
+template <class Value> inline Value load(const void* from) {
   Value value;
   std::memcpy(&value, from, sizeof value);
   return value;
@@ -53,10 +52,7 @@ inline Shorts shorts_at(const Byte* p) {
 // The numbers of a group.
 struct Numbers {
   Shorts low, high;
-  static Numbers at(const void* p) {
-    const auto* const both = static_cast<const Shorts*>(p);
-    return {both[0], both[1]};
-  }
+  static Numbers at(const void* p) { return load<Numbers>(p); }
 };
 
 // The factors of one or several groups.

@@ -68,17 +68,17 @@ struct Lanes {
 #else
 struct Lanes {
   nn::vec::Floats16 v = {};
-  static Lanes load(const float* p) { return {*reinterpret_cast<const nn::vec::Floats16*>(p)}; }
+  static Lanes load(const float* p) { return {nn::vec::load<nn::vec::Floats16>(p)}; }
   static Lanes load(const std::uint16_t* p) {
-    using Halves = std::uint16_t __attribute__((vector_size(32), aligned(2), may_alias));
+    using Halves = std::uint16_t __attribute__((vector_size(32)));
     using Wide = std::uint32_t __attribute__((vector_size(64)));
-    const Wide wide = __builtin_convertvector(*reinterpret_cast<const Halves*>(p), Wide) << 16;
+    const Wide wide = __builtin_convertvector(nn::vec::load<Halves>(p), Wide) << 16;
     return {std::bit_cast<nn::vec::Floats16>(wide)};
   }
   static Lanes load(const std::int8_t* p) {
-    using Bytes = std::int8_t __attribute__((vector_size(16), aligned(1), may_alias));
+    using Bytes = std::int8_t __attribute__((vector_size(16)));
     using Wide = std::int32_t __attribute__((vector_size(64)));
-    const Wide wide = __builtin_convertvector(*reinterpret_cast<const Bytes*>(p), Wide);
+    const Wide wide = __builtin_convertvector(nn::vec::load<Bytes>(p), Wide);
     return {__builtin_convertvector(wide, nn::vec::Floats16)};
   }
   void add_product(const Lanes& a, const Lanes& b) { v += a.v * b.v; }
@@ -103,17 +103,17 @@ using SumsOfRow = float[4][PackedMatrix::kLanes];
 // Returns the sums of four Lanes. The function is not inlined, so that the order of the additions
 // is always the same.
 [[gnu::noinline]] void sums_of(const SumsOfRow& lanes, float (&sums)[4]) {
-  using Four = float __attribute__((vector_size(16), aligned(4), may_alias));
+  using Four = float __attribute__((vector_size(16)));
   Four quarter[4];
   for (int i = 0; i < 4; ++i) {
-    const auto* const of = reinterpret_cast<const Four*>(lanes[i]);
-    quarter[i] = (of[0] + of[2]) + (of[1] + of[3]);
+    const auto of = [&](int part) { return nn::vec::load<Four>(lanes[i] + 4 * part); };
+    quarter[i] = (of(0) + of(2)) + (of(1) + of(3));
   }
   const auto pairs = [](Four a, Four b) {  // a0 + a1, a2 + a3, b0 + b1, b2 + b3
     return __builtin_shufflevector(a, b, 0, 2, 4, 6) + __builtin_shufflevector(a, b, 1, 3, 5, 7);
   };
-  *reinterpret_cast<Four*>(sums) =
-      pairs(pairs(quarter[0], quarter[1]), pairs(quarter[2], quarter[3]));
+  const Four all = pairs(pairs(quarter[0], quarter[1]), pairs(quarter[2], quarter[3]));
+  std::memcpy(sums, &all, sizeof all);
 }
 
 template <class Weight>
@@ -295,13 +295,13 @@ double exp_weights(const float* x, std::int64_t n, float max, float scale, float
 
 float max_of(const float* x, std::int64_t n) {
   float max = x[0];
-  int nan = 0;
-#pragma omp simd reduction(max : max) reduction(| : nan)
+  int nan = 0, more = 0;  // more than -inf; clang begins a maximum with the lowest finite number
+#pragma omp simd reduction(max : max) reduction(| : nan, more)
   for (std::int64_t i = 0; i < n; ++i) {
     max = x[i] > max ? x[i] : max;
-    nan |= x[i] != x[i];
+    nan |= x[i] != x[i], more |= x[i] > -HUGE_VALF;
   }
-  return nan != 0 ? std::nanf("") : max;
+  return nan != 0 ? std::nanf("") : more != 0 ? max : -HUGE_VALF;
 }
 
 void softmax(float* x, std::int64_t n) {
@@ -377,17 +377,17 @@ namespace {
 template <int kQueries>
 void lane_scores(
     const float* const* q, const float* k, std::int64_t width, float scale, float* const* out) {
-  using nn::vec::Floats;
   constexpr int kVectors = kScoreLanes / nn::vec::kFloats;
-  Floats sum[kQueries][kVectors] = {};
+  nn::vec::Floats sum[kQueries][kVectors] = {};
   for (std::int64_t c = 0; c < width; ++c)
 #pragma GCC unroll 8
     for (int r = 0; r < kQueries; ++r)
 #pragma GCC unroll 8
       for (int j = 0; j < kVectors; ++j)
-        sum[r][j] += q[r][c] * reinterpret_cast<const Floats*>(k + c * kScoreLanes)[j];
+        sum[r][j] += q[r][c] * nn::vec::load(k + c * kScoreLanes + j * nn::vec::kFloats);
   for (int r = 0; r < kQueries; ++r)
-    for (int j = 0; j < kVectors; ++j) reinterpret_cast<Floats*>(out[r])[j] = scale * sum[r][j];
+    for (int j = 0; j < kVectors; ++j)
+      nn::vec::store(out[r] + j * nn::vec::kFloats, scale * sum[r][j]);
 }
 
 }  // namespace
@@ -400,19 +400,19 @@ void lane_scores(const float* const* q, std::int64_t queries, const float* k, st
 
 void add_weighted(const float* weights, const float* v, std::int64_t stride, std::int64_t n,
     std::int64_t width, float* out) {
-  using nn::vec::Floats;
-  constexpr std::int64_t kVectors = 64 / nn::vec::kFloats;
+  using nn::vec::kFloats, nn::vec::load;
+  constexpr std::int64_t kVectors = 64 / kFloats;
   std::int64_t first = 0;
   for (; first + 64 <= width; first += 64) {  // sums stay in registers
-    Floats sum[kVectors];
+    nn::vec::Floats sum[kVectors];
 #pragma GCC unroll 8
-    for (int j = 0; j < kVectors; ++j) sum[j] = reinterpret_cast<const Floats*>(out + first)[j];
+    for (int j = 0; j < kVectors; ++j) sum[j] = load(out + first + j * kFloats);
     for (std::int64_t i = 0; i < n; ++i)
 #pragma GCC unroll 8
       for (int j = 0; j < kVectors; ++j)
-        sum[j] += weights[i] * reinterpret_cast<const Floats*>(v + i * stride + first)[j];
+        sum[j] += weights[i] * load(v + i * stride + first + j * kFloats);
 #pragma GCC unroll 8
-    for (int j = 0; j < kVectors; ++j) reinterpret_cast<Floats*>(out + first)[j] = sum[j];
+    for (int j = 0; j < kVectors; ++j) nn::vec::store(out + first + j * kFloats, sum[j]);
   }
   for (std::int64_t i = 0; i < n; ++i)
     nn::vec::add_scaled(weights[i], v + i * stride + first, width - first, out + first);

@@ -28,13 +28,11 @@ void panel(const Strided& a, const float* b, std::int64_t b_row, std::int64_t de
 #pragma GCC unroll 8
   for (int i = 0; i < R; ++i)
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v)
-      sum[i][v] = add ? *reinterpret_cast<const Lanes*>(c + i * c_row + v * kLanes) : Lanes{};
+    for (int v = 0; v < V; ++v) sum[i][v] = add ? vec::load(c + i * c_row + v * kLanes) : Lanes{};
   for (std::int64_t k = 0; k < depth; ++k) {
     Lanes row[V];
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v)
-      row[v] = *reinterpret_cast<const Lanes*>(b + k * b_row + v * kLanes);
+    for (int v = 0; v < V; ++v) row[v] = vec::load(b + k * b_row + v * kLanes);
 #pragma GCC unroll 8
     for (int i = 0; i < R; ++i) {
       const float x = a.at[i * a.row + k * a.column];
@@ -45,7 +43,7 @@ void panel(const Strided& a, const float* b, std::int64_t b_row, std::int64_t de
 #pragma GCC unroll 8
   for (int i = 0; i < R; ++i)
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) *reinterpret_cast<Lanes*>(c + i * c_row + v * kLanes) = sum[i][v];
+    for (int v = 0; v < V; ++v) vec::store(c + i * c_row + v * kLanes, sum[i][v]);
 }
 
 template <int V>

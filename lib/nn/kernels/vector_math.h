@@ -5,19 +5,28 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
 
 namespace nn::vec {
 
 /// A float vector that the compiler keeps in one or several vector registers, as wide as the widest
-/// register. A pointer to any float may be read as a vector.
-using Floats16 = float __attribute__((vector_size(64), aligned(4), may_alias));
-using Floats8 = float __attribute__((vector_size(32), aligned(4), may_alias));
+/// register.
+using Floats16 = float __attribute__((vector_size(64)));
+using Floats8 = float __attribute__((vector_size(32)));
 #ifdef __AVX512F__
 using Floats = Floats16;
 #else
 using Floats = Floats8;
 #endif
 inline constexpr int kFloats = sizeof(Floats) / sizeof(float);
+
+/// The vector that begins at any address. (Clang forgets a type's smaller alignment in templates.)
+template <class Vector = Floats> Vector load(const void* from) {
+  Vector v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+}
+inline void store(float* to, const Floats& v) { std::memcpy(to, &v, sizeof v); }
 
 /// e^x to 2 units in the last place. Inputs below -87 give about 1e-38, inputs above 88 about 1e38.
 inline float exp(float x) {

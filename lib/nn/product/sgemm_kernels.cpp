@@ -72,12 +72,10 @@ template <int kStep> void turn(Lanes (&square)[vec::kFloats]) {
 void turn(const float* from, std::int64_t stride, float* to) {
   Lanes square[vec::kFloats];
 #pragma GCC unroll 16
-  for (int c = 0; c < vec::kFloats; ++c)
-    square[c] = *reinterpret_cast<const Lanes*>(from + c * stride);
+  for (int c = 0; c < vec::kFloats; ++c) square[c] = vec::load(from + c * stride);
   turn<vec::kFloats / 2>(square);
 #pragma GCC unroll 16
-  for (int k = 0; k < vec::kFloats; ++k)
-    *reinterpret_cast<Lanes*>(to + k * kTileColumns) = square[k];
+  for (int k = 0; k < vec::kFloats; ++k) vec::store(to + k * kTileColumns, square[k]);
 }
 
 // Packs panels of kTileColumns columns, row by row. Missing columns are zero.
@@ -111,7 +109,7 @@ void tile(const float* const (&a)[kTileRows], std::int64_t step, const float* b,
   for (std::int64_t k = 0; k < depth; ++k, b += kTileColumns) {
     Lanes row[kWidth];
 #pragma GCC unroll 4
-    for (int v = 0; v < kWidth; ++v) row[v] = *reinterpret_cast<const Lanes*>(b + v * vec::kFloats);
+    for (int v = 0; v < kWidth; ++v) row[v] = vec::load(b + v * vec::kFloats);
 #pragma GCC unroll 8
     for (int i = 0; i < kTileRows; ++i) {
       const float x = a[i][k * step];
@@ -126,8 +124,7 @@ void tile(const float* const (&a)[kTileRows], std::int64_t step, const float* b,
     for (int v = 0; v < kWidth; ++v) {
       float* const to = c + i * c_row + v * vec::kFloats;
       if (columns >= (v + 1) * vec::kFloats) {
-        Lanes& all = *reinterpret_cast<Lanes*>(to);
-        all = add ? all + sum[i][v] : sum[i][v];
+        vec::store(to, add ? vec::load(to) + sum[i][v] : sum[i][v]);
       } else {
         for (int j = 0; j < columns - v * vec::kFloats; ++j)
           to[j] = add ? to[j] + sum[i][v][j] : sum[i][v][j];

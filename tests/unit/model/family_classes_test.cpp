@@ -2,6 +2,7 @@
 // models written as a family only if its class computes them. tests/golden/family_draws.py made
 // family_classes.json; family_draws.bats draws more configurations and runs transformers itself.
 
+#include "core/file_text.h"
 #include "folder_of_test.h"
 #include "model/families/family.h"
 #include "model/folder.h"

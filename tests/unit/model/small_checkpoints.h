@@ -219,10 +219,11 @@ inline std::string transformer_xl(const TransformerXl& of = {}) {
   const auto layers = module("ModuleList", {}, {},
       {{unicode("0"), module("Layer", {}, {},
                           {{unicode("dec_attn"), attention}, {unicode("pos_ff"), network}})}});
+  const auto relative = one("r_r_bias", {1, d}), content = one("r_w_bias", {1, d});
   return floats.save(module("MemTransformerLM",
       wholes({{"n_layer", 1}, {"d_model", of.d_model}, {"n_head", 1}, {"d_head", of.d_model},
           {"mem_len", 4}, {"tgt_len", 4}, {"clamp_len", -1}}),
-      joined(one("r_w_bias", {1, d}), one("r_r_bias", {1, d})),
+      joined(content, relative),
       {{unicode("word_emb"), words}, {unicode("layers"), layers}, {unicode("crit"), softmax}}));
 }
 

@@ -78,7 +78,7 @@ std::pair<Tensor, Tensor> whole(
     return bias.defined() ? y + bias : y;
   };
   const auto split = [&](const Tensor& y, std::int64_t n) {
-    return y.reshape({rows, t, n, width}).transpose(1, 2);
+    return y.reshape({rows, t, n, -1}).transpose(1, 2);
   };
   const auto turn = [&, pairs = rotated / 2](const Tensor& v) {
     const Tensor a = v.narrow(3, 0, pairs), b = v.narrow(3, pairs, pairs);

@@ -84,9 +84,9 @@ DOCTEST_TEST_CASE("threads share a product without changing a bit of it") {
   const Taken taken(true);
   for (const auto& [m, n] : std::vector<std::array<int, 2>>{{1031, 130}, {130, 1031}}) {
     const ProductCase c{m, n, 300, false, true, 1, 0};
-    const auto of = [&](int threads) {
+    const auto of = [&c, columns = n](int threads) {
       const Threads set(threads);
-      return c.found().narrow(1, 0, n).contiguous();
+      return c.found().narrow(1, 0, columns).contiguous();
     };
     DOCTEST_CHECK(torch::equal(of(1), of(3)));
   }

@@ -154,7 +154,7 @@ DOCTEST_TEST_CASE("bounds: digits grouped from the right, as PCRE2 groups them")
              Behaviour::with_next, Behaviour::contiguous}) {
       DOCTEST_CAPTURE(pattern);
       const auto groups = by_groups(pattern, behaviour), pcre2 = by_pattern(as_pcre2, behaviour);
-      DOCTEST_CHECK(rc::check([&, &pattern = pattern] {
+      DOCTEST_CHECK(rc::check([&] {
         const std::string text = *text_of({"1", "23", "456", "7890", "\u0663", "\u0664\u0665",
             "\u00b2", "\u2167", " ", "a", "\n", "_", "\u0301", "\u4E00", ".", "12345678"});
         RC_ASSERT(pieces_of(groups, text) == pieces_of(pcre2, text));

@@ -15,7 +15,7 @@ namespace {
 
 using train::Outcome;
 
-constexpr train::KeepOptions kEvery2 = {.checkpoint_every = 2, .keep = 99};
+const train::KeepOptions kEvery2 = {.checkpoint_every = 2, .keep = 99};
 
 /// Returns name -> weight of the checkpoint after step `step`.
 std::map<std::string, torch::Tensor> weights_at(const std::string& path, std::int64_t step) {
