@@ -32,18 +32,18 @@ void ShapeOptions::fields(core::FieldList& f) {
 void VocabularyOptions::fields(core::FieldList& f) {
   f("tied", tied, "tie the softmax's weights to the input embedding");
   f("cutoffs", cutoffs,
-      "cutoffs of the adaptive input and softmax: first token id of each rarer band; none: "
+      "cutoffs of the adaptive input and softmax: first token id of each rarer cluster; none: "
       "plain softmax")
       .between(1, kMostTypes);
-  f("div-val", factor, "adaptive: divide the embedding size by this factor from band to band")
+  f("div-val", factor, "adaptive: divide the embedding size by this factor from cluster to cluster")
       .between(1, kMostWidth);
-  f("d-embedding", d_embedding, "adaptive: embedding size of the first band; auto: d-model")
+  f("d-embedding", d_embedding, "adaptive: embedding size of the first cluster; auto: d-model")
       .between(1, kMostWidth)
       .or_auto();
   f("tied-projections", tied_projections,
-      "adaptive: with --tied, tie the projections of the bands too");
+      "adaptive: with --tied, tie the projections of the clusters too");
   f("adaptive-softmax-dropout", adaptive_softmax_dropout,
-      "adaptive: dropout on the projected hidden state of the rarer bands")
+      "adaptive: dropout on the projected hidden state of the rarer clusters")
       .at_least(0)
       .below(1);
   f("scale-embedding", scale_embedding, "multiply embeddings by the square root of d-model");
