@@ -9,7 +9,9 @@ $(OUT)/data:
 	@mkdir -p $@
 
 $(parts:%=$(OUT)/data/words.%.txt): $(OUT)/data/words.%.txt: | $(OUT)/data
-	$(call print,$(call find,$(DATA),$*),DATA='$(DATA)': no wiki.$*.tokens and no $*.txt there) | sed -n '1,$(lines.$*)p' >$@
+	$(call print,$(call find,$(DATA),$*),DATA='$(DATA)': no wiki.$*.tokens and no $*.txt there) \
+	  $(if $(filter %.jsonl %.jsonl.zst,$(call find,$(DATA),$*)),| jq -r '" = \(.title) = \n\(.text)"' | sed -E -f as-wikitext) | \
+	  sed -n '1,$(lines.$*)p' >$@
 # The halves of the validation text, for the models whose test has a store.
 $(OUT)/data/words.known.txt: $(OUT)/data/words.valid.txt
 	n=$$(wc -l <$<); head -n $$((n / 2)) $< >$@
@@ -31,7 +33,7 @@ $(parts:%=$(OUT)/data/bytes.%.txt): $(OUT)/data/bytes.%.txt: $(OUT)/data/bytes.a
 	  count=$$((n * $(word 2,$(cut.$*)) / 100)) status=none >$@
 
 $(OUT)/data/words.json: $(OUT)/data/words.train.txt
-	tokenize --learn word $< -o $@
+	tokenize --learn word $(types:%=--vocab-size %) $< -o $@
 # Each article of the training text is a document.
 $(OUT)/data/words.%.shard.zst: $(OUT)/data/words.%.txt $(OUT)/data/words.json
 	$(if $(filter train,$*),$(articles),cat) $< | tokenize -t $(OUT)/data/words.json $(by_article) -o $@

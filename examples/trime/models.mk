@@ -4,8 +4,10 @@
 dropped = $(filter-out 0.9,$(drops))
 dropping = $(if $(filter 0.9,$(1)),$(ablated)ext,drop-$(1))
 # Orders of the text: BM25's, BM25's without hits of a segment's own articles, random. wide: of few long segments (the paper's are about
-# as long as an article).
-kinds = bm25 others random
+# as long as an article). One that kinds may name besides: stopped, others without gradient into the memories.
+kinds ?= bm25 others random
+order_of.stopped = others
+flags_of.stopped = --memory-gradient off
 shapes_ordered = order $(if $(wide),wide)
 of_orders = $(foreach g,$(shapes_ordered),$(foreach k,$(kinds),$(foreach p,$(order.drops),$(foreach s,$(order.seeds),$(g)-$(k)-$(p)-$(s)))))
 models = plain local long ext ext-random ext-stopped small-plain small-local small-long small-ext small-ext-random small-ext-stopped \
@@ -42,9 +44,10 @@ $(foreach l,$(segments),$(eval train.segment-local-$(l) = $(model.ablated) --mem
 $(foreach l,$(segments),$(foreach k,plain local,$(eval window.segment-$(k)-$(l) = --window $(l) --stride $(shell expr $(l) / 2))))
 
 # The ablations' model with each order, p and seed.
+in_order = --memory local,ext --order $(OUT)/data/$(2)$(or $(order_of.$(1)),$(1)).shard.zst $(flags_of.$(1))
 define ordered
-train.order-$(1)-$(2)-$(3) = $(model.ablated) --memory local,ext --order $(OUT)/data/words.$(1).shard.zst --drop-local $(2) --seed $(3)
-train.wide-$(1)-$(2)-$(3) = $(model.ablated) $(wide) --memory local,ext --order $(OUT)/data/words.wide-$(1).shard.zst --drop-local $(2) --seed $(3)
+train.order-$(1)-$(2)-$(3) = $(model.ablated) $(call in_order,$(1),words.) --drop-local $(2) --seed $(3)
+train.wide-$(1)-$(2)-$(3) = $(model.ablated) $(wide) $(call in_order,$(1),words.wide-) --drop-local $(2) --seed $(3)
 window.wide-$(1)-$(2)-$(3) = $(window.wide)
 endef
 $(foreach k,$(kinds),$(foreach p,$(order.drops),$(foreach s,$(order.seeds),$(eval $(call ordered,$(k),$(p),$(s))))))
