@@ -81,9 +81,9 @@ DOCTEST_TEST_CASE("shares are the best of all, whatever the sources") {
   at::set_num_threads(1);
   for (const std::size_t n : {1, 2, 3, 5})
     for (const std::uint64_t seed : {1, 2, 3}) {
-      const Rows p = sources_of(n, 400, seed);
+      const Rows p = sources_of(n, 200, seed);
       infer::ShareProblem problem{tensor_of(p)};
-      if (n > 2) problem.weight = weights_of(400);
+      if (n > 2) problem.weight = weights_of(200);
       const auto expected = plain_fit(p, {}, {}, 20000, problem.weight);
       const auto fitted = infer::fit_shares(problem);
       DOCTEST_CHECK(std::abs(fitted.loss - expected.loss) < 1e-6);
@@ -114,10 +114,10 @@ DOCTEST_TEST_CASE("n-grams get of each bucket the share that is best beside the 
   for (const std::size_t n : {1, 3})
     for (const std::uint64_t seed : {1, 2}) {
       core::Rng rng(seed + 10);
-      const Rows p = sources_of(n, 600, seed);
+      const Rows p = sources_of(n, 300, seed);
       std::vector<double> ngrams;
       std::vector<std::int64_t> bucket;
-      for (std::size_t r = 0; r < 600; ++r) {
+      for (std::size_t r = 0; r < 300; ++r) {
         // Some buckets are empty, some useless, some nearly always right.
         const std::int64_t kind = static_cast<std::int64_t>(rng.below(6));
         bucket.push_back(kind == 5 ? infer::kNgramBuckets : kind == 4 ? 12 : 1 + kind);
@@ -128,7 +128,7 @@ DOCTEST_TEST_CASE("n-grams get of each bucket the share that is best beside the 
       infer::ShareProblem problem{tensor_of(p)};
       problem.outer.push_back({torch::tensor(ngrams, torch::kFloat64),
           torch::tensor(bucket, torch::kInt64), infer::kNgramBuckets, infer::kNgramLengthBuckets});
-      if (seed == 2) problem.weight = weights_of(600);
+      if (seed == 2) problem.weight = weights_of(300);
       const auto expected = plain_fit(p, ngrams, bucket, 20000, problem.weight);
       const auto fitted = infer::fit_shares(problem);
       DOCTEST_CHECK(std::abs(fitted.loss - expected.loss) < 1e-6);
