@@ -2,8 +2,8 @@
 #
 #   awk -f manual_options.awk NAME.flags man/NAME.1.scd
 #
-# A line that is only *--name* becomes that option's entry: its value, help and default. An option that the page does not mention
-# has its entry at the end of the section of # OPTIONS with its group's name, else at the end of # OPTIONS.
+# A line that is only *--name* becomes that option's entry: its value, help and default. An option that has no entry on the page
+# gets one at the end of the section of # OPTIONS with its group's name, else in a section of its group at the end of # OPTIONS.
 
 BEGIN { FS = "\t" }
 
@@ -20,7 +20,9 @@ FILENAME == ARGV[1] {
 }
 {
   line[++lines] = $0
-  rest = $0
+  if ($0 ~ /^# /) in_options = $0 == "# OPTIONS"
+  head = $0 ~ /^\*-/ || (head && $0 !~ /^(\t|$)/) # of an entry
+  rest = in_options && head ? $0 : ""
   while (match(rest, /--[a-z0-9][a-z0-9-]*/)) {
     mentioned[substr(rest, RSTART, RLENGTH)] = 1
     rest = substr(rest, RSTART + RLENGTH)
@@ -43,13 +45,13 @@ END {
   }
 }
 
-# The entries of the group `name`, or of all that are left.
-function close_section(name, all,   i, first) {
-  first = all && sections > 0
+# The entries of the group `name`, or of all that are left, each group below its name.
+function close_section(name, all,   i, heading, last) {
   for (i = 1; i <= options; i++) {
     if (order[i] in mentioned || (!all && group[order[i]] != name)) continue
-    if (first) print "## More options\n"
-    first = 0
+    heading = group[order[i]] == "Options" ? "More options" : group[order[i]]
+    if (all && sections > 0 && heading != last) print "## " heading "\n"
+    last = heading
     printf "%s\n", entry[order[i]]
     mentioned[order[i]] = 1
   }

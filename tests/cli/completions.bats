@@ -169,13 +169,15 @@ END
 }
 
 @test "an option that a page leaves out stands in the manual with the program's own words" {
-  printf '# OPTIONS\n\n## Model\n\n*--layers*\n\n## Other\n\n# EXIT STATUS\n' >page
+  # An option that is only spoken of has no entry.
+  printf '# TEXT\n\n*--late* is late.\n\n# OPTIONS\n\n## Model\n\nSee *--kind*.\n\n*--layers*\n\n## Other\n\n# EXIT STATUS\n' >page
   {
     printf '\t--layers\tN\t4\tnumber of layers\tModel\n'
     printf '\t-k,--kind\ta|b\ta\twhat it_is\tModel\n'
     printf '\t--late,--no-late\t\toff\twait [never]\tLast\n'
+    printf '\t--more\tN\t\tmore [1]\tOptions\n'
   } >table
-  awk -f "$root/cmake/manual_options.awk" table page | diff - <(printf '%s\n' '# OPTIONS' '' '## Model' '' \
-    '*--layers* _N_' $'\tNumber of layers [4].' '' '*-k*, *--kind* *a*|*b*' $'\tWhat it\\_is [a].' '' '## Other' '' '## More options' '' \
-    '*--late*, *--no-late*' $'\tWait [never].' '' '# EXIT STATUS')
+  awk -f "$root/cmake/manual_options.awk" table page | diff - <(printf '%s\n' '# TEXT' '' '*--late* is late.' '' '# OPTIONS' '' '## Model' '' 'See *--kind*.' '' \
+    '*--layers* _N_' $'\tNumber of layers [4].' '' '*-k*, *--kind* *a*|*b*' $'\tWhat it\\_is [a].' '' '## Other' '' '## Last' '' \
+    '*--late*, *--no-late*' $'\tWait [never].' '' '## More options' '' '*--more* _N_' $'\tMore [1].' '' '# EXIT STATUS')
 }
