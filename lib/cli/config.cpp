@@ -45,6 +45,9 @@ std::string table_of(const Field& field) {
 
 // Returns a TOML string. JSON's escapes are valid in TOML, but TOML must also escape DEL.
 std::string toml_string(const std::string& text) {
+  if (const auto fault = core::utf8_fault(text); !fault.empty())
+    core::bad_usage(
+        "--print-config: a config file cannot have '{}': {}", core::printable(text), fault);
   std::string escaped;
   for (const char c : core::dump(core::Json(text))) {
     if (c == '\x7f') escaped += "\\u007F";

@@ -54,8 +54,8 @@ std::string tokenizer_for(const ImportOptions& options, std::int64_t vocabulary)
   if (options.tokenizer.empty()) return {};
   const auto tokenizer = text::load_tokenizer(options.tokenizer);
   if (tokenizer->size() > static_cast<std::size_t>(vocabulary))
-    core::bad_data(
-        "{}: {} tokens, but the model has {}", options.tokenizer, tokenizer->size(), vocabulary);
+    core::bad_data("{}: a tokenizer of {} tokens, more than the {} of the model", options.tokenizer,
+        tokenizer->size(), vocabulary);
   return tokenizer->json();
 }
 

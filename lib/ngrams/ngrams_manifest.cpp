@@ -24,7 +24,7 @@ void expect_parts(const Manifest& m, const std::string& origin, bool complete) {
   for (const auto& part : m.parts) {
     if (part.begin > part.end || part.end > part.until || part.until > m.tokens ||
         part.document >= m.documents || part.marks == 0 || part.marks > m.documents - part.document)
-      core::bad_data("{}: a part from {} to {}, {}", origin, part.begin, part.end, part.until);
+      core::bad_data("{}: a part does not fit the {} tokens", origin, m.tokens);
     if (part.elements() > UINT32_MAX) core::bad_data("{}: a part is too large", origin);
     if (part.begin != end || (complete && !part.done()))
       core::bad_data("{}: the parts are not the whole text", origin);

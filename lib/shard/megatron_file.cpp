@@ -157,7 +157,7 @@ std::optional<std::uint64_t> MegatronIndex::next_document() {
   const std::string& name = bytes_.name();
   if (document_ == documents()) {
     if (sequence_ != sequences_)
-      core::bad_data("{}: its documents end at sequence {} of {}", name, sequence_, sequences_);
+      core::bad_data("{}: sequences {} to {} have no document", name, sequence_, sequences_ - 1);
     return std::nullopt;
   }
   const auto end = static_cast<std::uint64_t>(starts_.next());

@@ -84,7 +84,7 @@ struct Writer::Impl {
     }
     n_marks += marks.size();
     if (elements % header.width != 0)
-      core::bad_data("{} numbers end within a row of {}", elements, header.width);
+      core::bad_data("{} numbers are no whole rows of {}", elements, header.width);
     documents.append(elements - content.elements, source_bytes, source_words, name,
         header.marked ? &marks : nullptr);
     content.append(

@@ -330,7 +330,7 @@ void Index::search(std::span<const float> queries, std::int64_t k, std::int64_t 
   }
   const float sign = index.metric_type == faiss::METRIC_L2 ? -1.0F : 1.0F;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] >= index.ntotal) core::bad_data("the index found a row {} of {}", ids[i], size());
+    if (ids[i] >= index.ntotal) core::bad_data("a damaged index: row {} of {}", ids[i], size());
     if (std::isnan(scores[i])) ids[i] = -1;  // NaN from corrupt codes or codebooks
     scores[i] = ids[i] < 0 ? -std::numeric_limits<float>::infinity() : sign * scores[i];
   }

@@ -22,7 +22,7 @@ struct Evaluation {
 };
 
 /// Scores texts or shards, as one text, as eval-ppl(1) does. `options`: those of its windows
-/// ("window", "stride", "restart", "protocol", ...). Throws Error{64} for options that contradict
+/// ("window", "stride", "reset", "protocol", ...). Throws Error{64} for options that contradict
 /// each other or the model, Error{65} for another tokenizer than the model's, and the errors of
 /// Store and Ngrams.
 Evaluation evaluate(const Model& model, const std::vector<std::string>& files,

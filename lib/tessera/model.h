@@ -46,7 +46,9 @@ class Model {
   /// Returns the tokenizer. Throws Error{65} if the model has none.
   Tokenizer tokenizer() const;
 
+  /// Returns how the model was loaded.
   const ModelSettings& settings() const { return settings_; }
+  /// For Tessera's own code: the type is not installed.
   const model::Loaded& loaded() const { return *loaded_; }
 
  private:

@@ -9,7 +9,7 @@ namespace tessera {
 
 /// Options are names and values of a program's options, without the dashes:
 ///
-///   {{"cache", "2000"}, {"lambda", "0.25"}, {"rescore", "true"}}
+///   {{"cache", "2000"}, {"datastore-lambda", "0.25"}, {"rescore", "true"}}
 ///
 /// Names, values and defaults are those of the program's manual, and an option with several values
 /// has its name several times. Every function that takes Options throws Error{64} for an unknown

@@ -23,6 +23,7 @@ class Tokenizer {
   /// "bytes", whose ids are the 256 bytes. Throws Error{66} if there is none, and Error{65} for a
   /// file that is damaged or of an unsupported kind, naming the part that is not supported.
   explicit Tokenizer(const std::string& path);
+  /// For Tessera's own code, as shared(): the type is not installed.
   explicit Tokenizer(std::shared_ptr<const text::Tokenizer> tokenizer);
 
   /// Returns the exclusive upper bound of the ids.
@@ -37,6 +38,7 @@ class Tokenizer {
   std::optional<std::uint32_t> end_of_document() const;
   /// Returns the tokenizer.json in canonical form: equal tokenizers have equal forms.
   std::string json() const;
+  /// Returns the tokenizer that copies share.
   const text::Tokenizer& shared() const { return *tokenizer_; }
 
  private:

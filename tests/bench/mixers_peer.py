@@ -1,7 +1,8 @@
 """The models that mixers.sh compares with: transformers' on the CPU (the plain form that it has where no CUDA kernel is
 there), and PyTorch's LSTM. 4 layers, d 256, 8,000 types, random weights, float32.
 
-usage: mixers_peer.py NAME step [updates]    8 x 512 tokens, AdamW; tokens_per_s: median of the updates after the first
+usage: mixers_peer.py NAME step [updates]    8 x 512 tokens (mamba, which takes minutes for these: 1 x 512), AdamW;
+                                             tokens_per_s: median of the updates after the first
        mixers_peer.py NAME decode [tokens]   one sequence, greedy, with the model's cache; tokens_per_s
 Prints one JSON line.
 """
@@ -67,15 +68,15 @@ def main():
     model = made(name)
     if what == "step":
         optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-        seconds = []
+        seconds, rows = [], 1 if name == "mamba" else ROWS
         for _ in range(int(sys.argv[3]) if len(sys.argv) > 3 else 4):
-            ids = torch.randint(TYPES, (ROWS, STEPS))
+            ids = torch.randint(TYPES, (rows, STEPS))
             begin = time.perf_counter()
             optimiser.zero_grad(set_to_none=True)
             loss_of(model, ids).backward()
             optimiser.step()
             seconds.append(time.perf_counter() - begin)
-        speed = ROWS * STEPS / sorted(seconds[1:])[len(seconds[1:]) // 2]
+        speed = rows * STEPS / sorted(seconds[1:])[len(seconds[1:]) // 2]
     else:
         n = int(sys.argv[3]) if len(sys.argv) > 3 else 128
         model.eval()

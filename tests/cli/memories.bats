@@ -4,7 +4,7 @@
 
 load helpers
 
-archs=(transformer lstm gla mosaic mamba2 rwkv7 hybrid rwkv4 s4d h3 transformer-xl srupp encoder-decoder)
+archs=(transformer lstm gla mosaic mamba2 rwkv7 hybrid rwkv4 s4d h3 transformer-xl srupp encoder-decoder mamba kda window)
 archs+=("gla --gla-update delta" "hyena --filter-length 20" "mosaic2 --short-term 8 --long-term-delay 5 --long-term-delay-most 9") # with their options
 trained=(none local long "local,ext")
 
@@ -70,6 +70,11 @@ cross() { # ARCH MEMORY N: a model, its store, and every test memory whose numbe
       return 1
     }
   done
+}
+
+@test "the cross product has every architecture" {
+  printf '%s\n' "${archs[@]%% *}" | sort -u >crossed
+  train --print-flags | cut -f 2,3 | sed -n 's/^--arch\t//p' | tr '|' '\n' | sort | diff crossed -
 }
 
 @test "any architecture with any training memory under any test memory: a finite perplexity, and JSON as described" {

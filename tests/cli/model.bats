@@ -175,7 +175,7 @@ END
   says 73 "already contains a model" model import "$golden/checkpoints/nanogpt_stream.pt" -o nanogpt
   says 66 "nothing.pt: cannot open" model import nothing.pt -o other
   says 65 "not a file of torch.save" model import x.txt -o other
-  says 65 "256 tokens, but the model has 40" model import "$golden/checkpoints/nanogpt.pt" -t bytes -o other
+  says 65 "a tokenizer of 256 tokens, more than the 40 of the model" model import "$golden/checkpoints/nanogpt.pt" -t bytes -o other
   head -c 3000 "$golden/checkpoints/nanogpt.pt" >cut.pt
   says 65 "cut short or malformed" model import cut.pt -o other
   [ ! -e other ]

@@ -68,6 +68,11 @@ same() {
   [ "$stderr" = 'sample: --system: requires --chat' ]
 }
 
+@test "a value that no config file can have is refused, and nothing is printed" {
+  run --separate-stderr -64 tokenize -t bytes --document-separator $'\xff' --print-config x.txt
+  [ -z "$output" ] && [[ $stderr == 'tokenize: --print-config: '*'is not UTF-8'* ]]
+}
+
 @test "a model of pairs is decoded by a beam, from its own file too" {
   printf 'a b\nb a\n' >source.txt
   tokenize -q -t bpe.json --pairs source.txt source.txt -o pairs.shard.zst

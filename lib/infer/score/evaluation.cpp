@@ -77,7 +77,8 @@ PartRecord parse_part(const std::string& text, const std::string& origin) {
     record.constant_nats = core::get<std::vector<double>>(line, "constant_nats", origin);
   }
   if (record.part.index < 0 || record.part.index >= record.part.count)
-    core::bad_data("{}: is part {} of {}", origin, record.part.index + 1, record.part.count);
+    core::bad_data(
+        "{}: part {} is not one of {}", origin, record.part.index + 1, record.part.count);
   return record;
 }
 

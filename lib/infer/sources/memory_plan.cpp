@@ -152,7 +152,7 @@ void MemoryOptions::fields(core::FieldList& f) {
       "interpolation weights: constant, or learned online from past tokens; auto: online unless "
       "weights are given or tuned",
       {"auto", "online", "constant"});
-  f("gate", gate, "gate fitted by --tune, for a weight whose value is gate; may be repeated");
+  f("gate", gate, "gate of eval-ppl --tune, for a weight whose value is gate; may be repeated");
   f("tuned-on", tuned_on, "fingerprint of the tuning data, for the signature");
 }
 

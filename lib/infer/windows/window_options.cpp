@@ -55,7 +55,7 @@ void WindowOptions::fields(core::FieldList& f, bool documents) {
       .or_auto();
   if (documents)
     f("reset", restart,
-        "reset state and memories before each document, or never; auto: none, or as --protocol says",
+        "reset state and memories before each document, or never; auto: none, or as a protocol says",
         {"auto", "none", "document"});
   f("carry", carry,
       "keep the recurrent state or KV cache between windows instead of re-encoding the context; "
@@ -66,7 +66,7 @@ void WindowOptions::fields(core::FieldList& f, bool documents) {
       "end-of-document token");
   f("bos-at", bos_at,
       "text: BOS token before the text only; window: also in place of each later window's first "
-      "token; auto: text, or as --protocol says",
+      "token; auto: text, or as a protocol says",
       {"auto", "text", "window"});
   f("batch-tokens", batch_tokens, "maximum tokens per forward pass").between(1, 1e9);
 }

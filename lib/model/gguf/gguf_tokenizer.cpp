@@ -97,8 +97,8 @@ Tokens tokens_of(const GgufFile& file) {
   if (tokens.texts.empty()) core::bad_data("{}: {} is missing", file.name(), kTokenTexts);
   if (tokens.types.empty()) tokens.types.resize(tokens.texts.size(), kNormal);
   if (tokens.types.size() != tokens.texts.size())
-    core::bad_data("{}: {} tokens, but {} has {}", file.name(), tokens.texts.size(), kTokenTypes,
-        tokens.types.size());
+    core::bad_data("{}: {} tokens, but {} types in {}; one for each token is needed", file.name(),
+        tokens.texts.size(), tokens.types.size(), kTokenTypes);
   return tokens;
 }
 
@@ -202,8 +202,8 @@ OrderedJson byte_level_tokenizer(const GgufFile& file) {
 OrderedJson merges_by_score(const GgufFile& file, const Tokens& tokens) {
   const auto scores = file.numbers(kScores);
   if (scores.size() != tokens.texts.size())
-    core::bad_data(
-        "{}: {} tokens, but {} has {}", file.name(), tokens.texts.size(), kScores, scores.size());
+    core::bad_data("{}: {} tokens, but {} scores in {}; one for each token is needed", file.name(),
+        tokens.texts.size(), scores.size(), kScores);
   std::vector<bool> merged(tokens.texts.size());
   for (std::size_t id = 0; id < merged.size(); ++id)
     merged[id] = tokens.types[id] == kNormal || tokens.types[id] == kUnused;

@@ -133,7 +133,7 @@ void TransformerOptions::own_fields(core::FieldList& f) {
       {"layer", "rms", "rms-one"});
   f("feed-forward", feed_forward, "plain: two linear layers; gated: gated MLP (GLU, SwiGLU)",
       {"plain", "gated"});
-  f("bias-of", bias_of, "with --bias: modules that have biases; not given: all",
+  f("bias-of", bias_of, "with --bias: modules that have biases [all]",
       {"qkv", "output", "feed-forward", "norm"});
   f("kv-heads", kv_heads, "key-value heads (grouped-query attention); auto: --heads")
       .between(1, kMostWidth)
@@ -174,8 +174,7 @@ void MemoryLayerOptions::fields(core::FieldList& f) {
       "feed-forward networks; ngram (transformer): by the last two and three tokens, before "
       "the attention",
       {"none", "product-key", "ngram"});
-  f("memory-layers", layers,
-      "layers with a memory layer, counted from 1; not given: the middle layer")
+  f("memory-layers", layers, "layers with a memory layer, counted from 1 [the middle layer]")
       .between(1, 10e3);
   f("memory-layer-heads", heads, "heads (lookups per token) of each memory layer").between(1, 1024);
   f("memory-layer-keys", keys, "product-key: number of half keys N; there are N x N values")

@@ -92,7 +92,8 @@ class Importer {
       header_.kind = shard::Kind::vectors;
       header_.dtype = shard::Dtype::f32;
       if (reader.row() > UINT32_MAX)
-        core::bad_data("{}: vectors of {} numbers", reader.name(), reader.row());
+        core::bad_data("{}: vectors of {} numbers, more than the {} of a shard's rows",
+            reader.name(), reader.row(), UINT32_MAX);
       header_.width = static_cast<std::uint32_t>(reader.row());
     } else {
       header_.vocabulary = options_.vocabulary;

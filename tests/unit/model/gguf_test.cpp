@@ -272,7 +272,7 @@ DOCTEST_TEST_CASE("gguf: what is not supported is named") {
   expect_fault(with([](auto& f) {
     add_tokens(f, "gpt2", {"a"}, {1, 1});
   }),
-      "1 tokens, but tokenizer.ggml.token_type has 2");
+      "1 tokens, but 2 types in tokenizer.ggml.token_type");
   expect_fault(with([](auto& f) {
     add_tokens(f, "gpt2", {"a"}, {1});
     f.text("tokenizer.ggml.pre", "klingon");
