@@ -126,7 +126,8 @@ DOCTEST_TEST_CASE("what an index gets wrong is named") {
   DOCTEST_CHECK(with([](Index& i) { i.starts[1] = -1; }).names("ends at sequence -1"));
   DOCTEST_CHECK(with([](Index& i) { i.starts[1] = 4; }).names("ends at sequence 4"));
   DOCTEST_CHECK(with([](Index& i) { i.starts[2] = 1; }).names("document 1 ends at sequence 1"));
-  DOCTEST_CHECK(with([](Index& i) { i.starts.pop_back(); }).names("sequences 2 to 2 have no document"));
+  DOCTEST_CHECK(
+      with([](Index& i) { i.starts.pop_back(); }).names("sequences 2 to 2 have no document"));
   DOCTEST_CHECK(with([](Index& i) { i.starts.clear(); }).names("lists no documents"));
   DOCTEST_CHECK(with([](Index& i) { i.behind = "abc"; }).names("multimodal"));
   DOCTEST_CHECK(with([](Index& i) { i.behind = "ab"; }).names("2 bytes after"));
