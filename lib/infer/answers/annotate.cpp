@@ -17,7 +17,7 @@ struct Stream {
   std::vector<std::int64_t> tokens;
   std::vector<std::size_t> ends;
   WindowPlan windows;
-  shard::Fingerprints own;  // fingerprints of the data; empty: no store can hold them
+  shard::Fingerprints skip;  // fingerprints of the data; empty: no store can hold them
 };
 
 bool of_shards(const AnnotateOptions& options, const std::vector<std::string>& files) {
@@ -39,7 +39,7 @@ Stream read_shards(
     stream.ends.push_back(static_cast<std::size_t>(std::min<std::uint64_t>(end, size)));
     if (end >= size) break;
   }
-  stream.own = data.fingerprints();
+  stream.skip = data.fingerprints();
   return stream;
 }
 
@@ -187,7 +187,7 @@ page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<s
   if (stream.tokens.size() < 2)
     core::bad_data("{}: nothing to annotate; a text needs at least two tokens", files[0]);
 
-  const MemoryPlan memory = evaluation.memory().without(stream.own);
+  const MemoryPlan memory = evaluation.memory().without(stream.skip);
   memory.expect_probabilities();
   page::AnnotatedText text;
   text.title = options.title == "auto" ? files[0] : options.title;
@@ -197,7 +197,7 @@ page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<s
   TokenWants wants;
   wants.details = true;
   wants.likely = options.likely;
-  wants.own = stream.own;
+  wants.skip = stream.skip;
   std::optional<Citer> citer;
   if (options.cite_k > 0 && memory.has(&KindFacts::cites))
     wants.citer = &citer.emplace(memory, tokenizer, options.cite_k);

@@ -30,9 +30,9 @@ struct TokenDetails {
 struct TokenWants {
   const Citer* citer = nullptr;  ///< null: no citations
   bool details = false;
-  std::int64_t likely = 0;       ///< number of tokens in TokenDetails
-  bool hidden = false;           ///< returns f instead of scores
-  shard::Fingerprints own = {};  ///< fingerprints of the text, whose datastore entries are excluded
+  std::int64_t likely = 0;        ///< number of tokens in TokenDetails
+  bool hidden = false;            ///< returns f instead of scores
+  shard::Fingerprints skip = {};  ///< of texts whose datastore entries are excluded
 };
 
 /// Scores of the tokens, in order.

@@ -179,7 +179,7 @@ void WindowScores::score(const std::vector<WindowToScore>& windows) {
   }
   lookup.queries = torch::cat(queries), lookup.targets = torch::cat(targets);
   if (memory_.asks_confidence()) lookup.confidence = confidence(windows);
-  lookup.own = wants_.own;
+  lookup.skip = wants_.skip;
   const auto asked = memory_.look_up(lookup);
   std::int64_t begin = 0;
   for (const auto& of : windows) {

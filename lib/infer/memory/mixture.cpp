@@ -33,7 +33,7 @@ MixtureWeights Mixture::constant(const GateInputs& inputs) const {
   MixtureWeights weights;
   double rest = 1;
   for (std::size_t i = 0; i < size(); ++i) {
-    Weight& own = weights.own.emplace_back();
+    Weight& own = weights.separate.emplace_back();
     if (by_bucket(i)) {
       const Tensor& bucket = inputs.buckets.at(kind(i));
       own.log_rows = torch::tensor(constants(i), torch::kFloat64)
@@ -57,8 +57,8 @@ MixtureWeights Mixture::weights(const GateInputs& inputs) const {
   for (std::size_t i = 0; i < size(); ++i) {
     if (!gated(i)) continue;
     const auto row = std::find(gates_.sources.begin(), gates_.sources.end(), kind(i));
-    weights.own[i].log_rows = log_shares.select(1, row - gates_.sources.begin() + 1);
-    if (by_bucket(i)) left = torch::log1p(-weights.own[i].log_rows.exp());
+    weights.separate[i].log_rows = log_shares.select(1, row - gates_.sources.begin() + 1);
+    if (by_bucket(i)) left = torch::log1p(-weights.separate[i].log_rows.exp());
   }
   // Sources without a gate keep their proportions within the rest.
   const double rest = 1 - gates_.gate.inner();
@@ -68,12 +68,12 @@ MixtureWeights Mixture::weights(const GateInputs& inputs) const {
   };
   within(weights.joint);
   for (std::size_t i = 0; i < size(); ++i)
-    if (!gated(i) && !by_bucket(i)) within(weights.own[i]);
+    if (!gated(i) && !by_bucket(i)) within(weights.separate[i]);
   if (!left.defined()) return weights;
   weights.joint.log_rows = weights.joint.log_rows - left;
   for (std::size_t i = 0; i < size(); ++i)
-    if (!by_bucket(i) && weights.own[i].log_rows.defined())
-      weights.own[i].log_rows = weights.own[i].log_rows - left;
+    if (!by_bucket(i) && weights.separate[i].log_rows.defined())
+      weights.separate[i].log_rows = weights.separate[i].log_rows - left;
   return weights;
 }
 
@@ -84,13 +84,14 @@ Tensor Mixture::mix(const Components& components, const MixtureWeights& weights)
     log_prob = torch::logaddexp(
         log_prob, weights.head.of(components.head.defined() ? components.head : joint));
   for (std::size_t i = 0; i < size(); ++i)
-    if (!by_bucket(i) && weights.own[i].any())
+    if (!by_bucket(i) && weights.separate[i].any())
       log_prob = torch::logaddexp(log_prob,
-          weights.own[i].of(torch::where(components.own[i].isnan(), joint, components.own[i])));
+          weights.separate[i].of(
+              torch::where(components.separate[i].isnan(), joint, components.separate[i])));
   for (std::size_t i = 0; i < size(); ++i) {
     if (!by_bucket(i)) continue;
-    const Weight rest{0, torch::log1p(-weights.own[i].log_rows.exp())};
-    const Tensor own = weights.own[i].of(components.own[i]);
+    const Weight rest{0, torch::log1p(-weights.separate[i].log_rows.exp())};
+    const Tensor own = weights.separate[i].of(components.separate[i]);
     log_prob = torch::logaddexp(rest.of(log_prob), torch::where(own.isnan(), -HUGE_VAL, own));
   }
   return log_prob;
@@ -101,9 +102,9 @@ std::vector<Tensor> Mixture::given(
   const std::int64_t n = components.joint.size(0);
   std::vector<Tensor> given{weights.joint.rows(n)};
   for (std::size_t i = 0; i < size(); ++i) {
-    given.push_back(weights.own[i].rows(n));
+    given.push_back(weights.separate[i].rows(n));
     if (by_bucket(i)) continue;
-    const Tensor seen = host(seen_rows(components.own[i]));
+    const Tensor seen = host(seen_rows(components.separate[i]));
     given[0] = given[0] + given.back() * (1 - seen);
     given.back() = given.back() * seen;
   }

@@ -9,18 +9,18 @@ namespace infer {
 /// (R, V) for all tokens.
 struct Components {
   torch::Tensor joint;  ///< log p, (R) or (R, V)
-  std::vector<torch::Tensor> own =
-      {};                 ///< for each weight of the plan, in the shape of joint; NaN: no entries
+  /// For each weight of the plan, in the shape of joint; NaN: no entries.
+  std::vector<torch::Tensor> separate = {};
   GateInputs gates = {};  ///< undefined: no gates; `buckets` for weights by bucket
   /// Log p of the model alone with its trained parts, as joint; undefined: equal to joint.
   torch::Tensor head = {};
 };
 
-/// Applies `take` to joint, own and head. Keeps the buckets and drops the other gate inputs.
+/// Applies `take` to joint, separate and head. Keeps the buckets and drops the other gate inputs.
 template <class Take> Components taken(const Components& components, const Take& take) {
   const auto some = [&](const torch::Tensor& of) { return of.defined() ? take(of) : of; };
   Components made{some(components.joint)};
-  for (const auto& own : components.own) made.own.push_back(some(own));
+  for (const auto& own : components.separate) made.separate.push_back(some(own));
   made.gates.buckets = components.gates.buckets;
   made.head = some(components.head);
   return made;
@@ -48,8 +48,8 @@ struct Weight {
 struct MixtureWeights {
   Weight joint;
   Weight head = {};
-  std::vector<Weight> own = {};  ///< a weight by bucket is a fraction of what later ones leave;
-                                 ///< the others divide the rest
+  /// A weight by bucket is a fraction of what later ones leave; the others divide the rest.
+  std::vector<Weight> separate = {};
 };
 
 /// Mixes distributions by a plan's weights. A source without entries adds its weight to the joint

@@ -102,7 +102,7 @@ void OnlineWeights::learn(std::span<const double> p, const Buckets& buckets) {
 MixtureWeights OnlineWeights::learn(const Components& components) {
   const Tensor& joint = components.joint;
   std::vector<Tensor> columns = {components.head.defined() ? components.head : joint, joint};
-  columns.insert(columns.end(), components.own.begin(), components.own.end());
+  columns.insert(columns.end(), components.separate.begin(), components.separate.end());
   for (Tensor& column : columns)  // a source without entries is the joint softmax
     column = torch::where(column.isnan(), joint, column).to(torch::kCPU, torch::kFloat64).exp();
   const Tensor p = torch::stack(columns, 1).contiguous();  // (R, columns)

@@ -44,8 +44,8 @@ Components Parts::at(const MemoryPlan& plan, const std::vector<std::size_t>& pla
     const SourceScores& source = sources[i];
     const auto here = [&](const Tensor& tensor) { return pick(tensor, source.axes, places); };
     if (kept != nullptr && !(*kept)[i]) {
-      for (std::size_t j = 0; j < source.own.size(); ++j)
-        at.own.push_back(torch::full_like(head, NAN));
+      for (std::size_t j = 0; j < source.separate.size(); ++j)
+        at.separate.push_back(torch::full_like(head, NAN));
       if (source.bucket.defined())
         at.gates.buckets[kinds[i]->name()] = torch::full_like(source.bucket, -1);
       continue;
@@ -57,9 +57,9 @@ Components Parts::at(const MemoryPlan& plan, const std::vector<std::size_t>& pla
       seen.add(more);
       if (plan.online && parts[j].trained) own.add(more);
     }
-    for (const auto& own : source.own) at.own.push_back(here(own));
+    for (const auto& own : source.separate) at.separate.push_back(here(own));
     if (source.bucket.defined()) at.gates.buckets[kinds[i]->name()] = source.bucket;
-    if (source.features.defined()) at.gates.own[kinds[i]->name()] = here(source.features);
+    if (source.features.defined()) at.gates.by_source[kinds[i]->name()] = here(source.features);
   }
   const auto joined = [&](const nn::Masses& masses) {
     return masses.all.defined() ? nn::join({head, log_z, masses.all, masses.positive}) : head;
@@ -80,7 +80,7 @@ std::vector<Parts::Member> Parts::members() {
   for (auto& source : sources) {
     for (auto& [seen, hit] : source.joined)
       all.push_back({&seen, false}), all.push_back({&hit, false});
-    for (auto& own : source.own) all.push_back({&own, false});
+    for (auto& own : source.separate) all.push_back({&own, false});
     all.push_back({&source.bucket, false});
     all.push_back({&source.features, true});
   }
@@ -172,12 +172,12 @@ Tensor StreamMemory::mix(nn::Head& head, VocabularyRows rows, const Asked* asked
       add(seen, more);
       if (plan_.online && parts[j].trained) add(own, more);
     }
-    mixed_.first_own.push_back(components.own.size());
-    for (auto& own : scores.own) components.own.push_back(std::move(own));
+    mixed_.begins.push_back(components.separate.size());
+    for (auto& own : scores.separate) components.separate.push_back(std::move(own));
     if (scores.bucket.defined()) components.gates.buckets[kinds[i]->name()] = scores.bucket;
-    if (scores.features.defined()) components.gates.own[kinds[i]->name()] = scores.features;
+    if (scores.features.defined()) components.gates.by_source[kinds[i]->name()] = scores.features;
   }
-  mixed_.first_own.push_back(components.own.size());
+  mixed_.begins.push_back(components.separate.size());
   Tensor log_z = head_z.to(dtype_).unsqueeze(1);
   if (seen.defined()) {
     const Tensor mass = seen.logsumexp(1, /*keepdim=*/true);
@@ -226,8 +226,8 @@ RowWeights StreamMemory::weights_of(std::size_t source) const {
     log_z.push_back(mixed_.log_z - part.bias);
   const auto first = mixed_.given.begin() + 1;
   return {mixed_.given[0], std::move(log_z),
-      {first + static_cast<std::ptrdiff_t>(mixed_.first_own[source]),
-          first + static_cast<std::ptrdiff_t>(mixed_.first_own[source + 1])}};
+      {first + static_cast<std::ptrdiff_t>(mixed_.begins[source]),
+          first + static_cast<std::ptrdiff_t>(mixed_.begins[source + 1])}};
 }
 
 std::vector<StoreShare> StreamMemory::store_shares(const RowToken& of) const {
@@ -263,10 +263,10 @@ Tensor StreamMemory::source_shares(
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     const RowWeights weights = weights_of(i);
     auto parts = sources_[i]->shares(window, begin, targets, log_prob, weights);
-    const std::size_t whole = parts.empty() ? weights.own.size() : 0;
+    const std::size_t whole = parts.empty() ? weights.separate.size() : 0;
     for (std::size_t j = 0; j < whole; ++j) {
-      const Tensor own = found.own[mixed_.first_own[i] + j].to(torch::kCPU, torch::kFloat64);
-      parts.push_back((weights.own[j] * (own - log_prob).exp()).nan_to_num(0));
+      const Tensor one = found.separate[mixed_.begins[i] + j].to(torch::kCPU, torch::kFloat64);
+      parts.push_back((weights.separate[j] * (one - log_prob).exp()).nan_to_num(0));
     }
     for (auto& part : parts) {
       shares[0] = shares[0] - part;

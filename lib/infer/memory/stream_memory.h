@@ -128,7 +128,7 @@ class StreamMemory {
     Components components;
     MixtureWeights weights;
     torch::Tensor log_z;                    // (R): log-normaliser of the joint scores
-    std::vector<std::size_t> first_own;     // index of each source's first weight
+    std::vector<std::size_t> begins;        // index of each source's first weight
     std::vector<torch::Tensor> given = {};  // see Mixture::given(); computed on demand
   };
 
@@ -136,7 +136,7 @@ class StreamMemory {
   // - sources_[i] is the source of plan_.kinds()[i], and stores rows_ streams.
   // - online_ is empty unless the plan's weights are learned online; then it has rows_ elements.
   // - mixed_ is of the last log_probs(), or empty. Source i has the weights
-  //   [first_own[i], first_own[i + 1]) of its components, and given is empty or complete.
+  //   [begins[i], begins[i + 1]) of its components, and given is empty or complete.
   MemoryPlan plan_;
   std::int64_t rows_;
   torch::Dtype dtype_;

@@ -31,12 +31,12 @@ ShareProblem problem_of(const Components& at, const Mixture& mixture) {
   ShareProblem problem;
   for (std::size_t i = 0; i < mixture.size(); ++i) {
     if (!mixture.by_bucket(i)) {
-      sources.push_back(probability(at.own[i], joint));
+      sources.push_back(probability(at.separate[i], joint));
       continue;
     }
     const auto buckets = std::ssize(mixture.constants(i));
     const Tensor& bucket = at.gates.buckets.at(mixture.kind(i));
-    problem.outer.push_back({at.own[i].exp().nan_to_num(0),
+    problem.outer.push_back({at.separate[i].exp().nan_to_num(0),
         torch::where(bucket < 0, buckets, bucket), buckets, run_of(mixture.kind(i))});
   }
   problem.p = torch::stack(sources);
@@ -112,18 +112,19 @@ Tensor gate_log_p(const Components& at, const Mixture& mixture, const MixtureWei
     const std::vector<std::size_t>& gated) {
   Tensor others = rest.joint.of(at.joint);
   const auto own = [&](std::size_t i) {
-    return torch::where(at.own[i].isnan(), at.joint, at.own[i]);
+    return torch::where(at.separate[i].isnan(), at.joint, at.separate[i]);
   };
   for (std::size_t i = 0; i < mixture.size(); ++i)
-    if (!mixture.by_bucket(i) && rest.own[i].any())
-      others = torch::logaddexp(others, rest.own[i].of(own(i)));
+    if (!mixture.by_bucket(i) && rest.separate[i].any())
+      others = torch::logaddexp(others, rest.separate[i].of(own(i)));
   std::vector<Tensor> all = {others};
   for (const std::size_t i : gated) all.push_back(own(i));
   for (std::size_t i = 0; i < mixture.size(); ++i) {
     if (!mixture.by_bucket(i) || std::find(gated.begin(), gated.end(), i) != gated.end()) continue;
-    const Weight left{0, torch::log1p(-rest.own[i].log_rows.exp())};
-    const Tensor outer = rest.own[i].of(at.own[i]).nan_to_num(-HUGE_VAL, HUGE_VAL, -HUGE_VAL);
-    for (auto& source : all) source = torch::logaddexp(left.of(source), outer);
+    const Weight left{0, torch::log1p(-rest.separate[i].log_rows.exp())};
+    const Tensor one =
+        rest.separate[i].of(at.separate[i]).nan_to_num(-HUGE_VAL, HUGE_VAL, -HUGE_VAL);
+    for (auto& source : all) source = torch::logaddexp(left.of(source), one);
   }
   return torch::stack(all, 1);
 }
@@ -139,7 +140,7 @@ void take(GateRow& row, const FittedGate::Row& fitted) {
 
 void divide(MixtureWeights& weights, double by) {
   weights.joint.constant /= by;
-  for (auto& weight : weights.own) weight.constant /= by;
+  for (auto& weight : weights.separate) weight.constant /= by;
 }
 
 // Fits the gate that decides whether to search: the share of a source against all others together,
@@ -147,8 +148,8 @@ void divide(MixtureWeights& weights, double by) {
 GateRow fit_search(
     const Components& at, const Mixture& mixture, std::size_t source, const Tensor& weight) {
   MixtureWeights rest = mixture.constant(at.gates);
-  const double lambda = rest.own[source].constant;
-  rest.own[source].constant = 0;
+  const double lambda = rest.separate[source].constant;
+  rest.separate[source].constant = 0;
   divide(rest, 1 - lambda);
   Gate one;
   one.rows = {{"search", {lambda}, 0, {}}};
@@ -297,7 +298,7 @@ GatesFitted fit_gates(
     if (!mixture.gated(i)) continue;
     gated.push_back(i);
     gate.rows.push_back({mixture.kind(i), mixture.constants(i), 0, {}});
-    if (!mixture.by_bucket(i)) rest.own[i].constant = 0;
+    if (!mixture.by_bucket(i)) rest.separate[i].constant = 0;
     for (const auto* const kind : gate_kinds())
       if (kind->name() == mixture.kind(i) && kind->facts().gate.searched) searched = i;
   }

@@ -232,7 +232,7 @@ class PerToken : public TextReport {
       for (std::size_t i = 0; i < mixture_.size(); ++i) {
         if (mixture_.kind(i) != kind->name()) continue;
         const double weight = std::max(mixture_.constants(i)[0], kLeastShare);
-        const torch::Tensor own = at.own[i] + std::log(weight);
+        const torch::Tensor own = at.separate[i] + std::log(weight);
         together = together.defined() ? torch::logaddexp(together, own) : own;
         sum += weight;
       }

@@ -31,7 +31,7 @@ class CacheSource : public RingSource {
 
   SourceScores score(const RecalledRows& rows) override {
     SourceScores scores{axes_};
-    scores.own = {alone(rows.recalled[1], rows.recalled[0])};
+    scores.separate = {alone(rows.recalled[1], rows.recalled[0])};
     if (gated_) scores.features = mass_of(rows.recalled[0]).unsqueeze(-1);
     return scores;
   }
@@ -39,7 +39,7 @@ class CacheSource : public RingSource {
   VocabularyScores score_vocabulary(const VocabularyRows& rows) override {
     const Tensor masses = token_masses(rows, parts()[0]);
     VocabularyScores scores;
-    scores.own = {alone(masses)};
+    scores.separate = {alone(masses)};
     if (gated_)
       scores.features =
           mass_of(masses.logsumexp(1, /*keepdim=*/true).to(torch::kCPU, torch::kFloat64));

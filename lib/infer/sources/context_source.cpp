@@ -78,7 +78,7 @@ class ContextSource : public RingSource {
       return axes_.size() < 2 ? masses : masses.unsqueeze(part == 0 ? 1 : 0);
     };
     if (alone_) {
-      scores.own = {lay(alone(recalled[1], recalled[0]), 0)};
+      scores.separate = {lay(alone(recalled[1], recalled[0]), 0)};
     } else {
       for (std::size_t i = 0; i < parts().size(); ++i)
         scores.joined.push_back({lay(recalled[2 * i], i), lay(recalled[2 * i + 1], i)});
@@ -90,7 +90,7 @@ class ContextSource : public RingSource {
     VocabularyScores scores;
     for (const Part& part : parts()) scores.masses.push_back(token_masses(rows, part));
     if (!alone_) return scores;
-    scores.own = {alone(scores.masses[0])};
+    scores.separate = {alone(scores.masses[0])};
     scores.masses.clear();
     return scores;
   }
@@ -99,7 +99,7 @@ class ContextSource : public RingSource {
       const Tensor& log_prob, const RowWeights& weights) const override {
     if (window == nullptr) return std::vector<Tensor>(named_.size(), torch::zeros_like(log_prob));
     const std::int64_t end = begin + targets.size(0);
-    const Tensor& weight = alone_ ? weights.own[0] : weights.joint;
+    const Tensor& weight = alone_ ? weights.separate[0] : weights.joint;
     const Tensor all = alone_ ? masses_of(parts()[0], *window, begin, end).all : Tensor();
     std::vector<Tensor> shares;
     for (std::size_t i = 0; i < named_.size(); ++i) {

@@ -114,9 +114,9 @@ Tensor gate_offsets(const Gate& gate, const GateRow& row, const GateInputs& inpu
 }
 
 Tensor gate_features(const GateRow& row, const GateInputs& inputs) {
-  const auto own = inputs.own.find(row.source);
-  return own == inputs.own.end() ? inputs.confidence
-                                 : torch::cat({inputs.confidence, own->second}, 1);
+  const auto own = inputs.by_source.find(row.source);
+  return own == inputs.by_source.end() ? inputs.confidence
+                                       : torch::cat({inputs.confidence, own->second}, 1);
 }
 
 Tensor gate_log_shares(const Gate& gate, const GateInputs& inputs) {

@@ -15,7 +15,7 @@ const std::vector<const SourceKind*>& gate_kinds();
 struct GateInputs {
   torch::Tensor confidence;  ///< (R, kConfidence)
   /// (R, number of features) for each source; NaN if the source has no entries.
-  std::map<std::string, torch::Tensor> own;
+  std::map<std::string, torch::Tensor> by_source;
   /// (R) int64 for each source whose weight depends on a bucket; -1: no entries.
   std::map<std::string, torch::Tensor> buckets = {};
 };

@@ -153,7 +153,7 @@ class ModelSource : public Source {
       }
       sizes[i] = std::ssize(temperatures_[i]);
       sizes.push_back(n);
-      scores.own.push_back(rows.slice(1, 0, sizes[i]).t().reshape(sizes).contiguous());
+      scores.separate.push_back(rows.slice(1, 0, sizes[i]).t().reshape(sizes).contiguous());
     }
     return scores;
   }
@@ -161,12 +161,12 @@ class ModelSource : public Source {
   VocabularyScores score_vocabulary(const VocabularyRows& rows) override {
     VocabularyScores scores;
     for (std::size_t i = 0; i < rows.ensemble.size(); ++i)
-      scores.own.push_back(with_rows(
+      scores.separate.push_back(with_rows(
           at_temperature(rows.ensemble[i], temperatures_[i][0]), rows.vocabulary(), rows.head));
     if (gated_ >= 0)
       scores.features =
           confidence_of(rows.ensemble[static_cast<std::size_t>(gated_)]).to(torch::kCPU);
-    log_probs_ = scores.own;
+    log_probs_ = scores.separate;
     return scores;
   }
 
@@ -176,7 +176,7 @@ class ModelSource : public Source {
     for (std::size_t i = 0; i < log_probs_.size(); ++i) {
       const auto log_p = log_probs_[i][of.row][of.token].item<double>();
       evidence.models.push_back({plan_.shares[i].folder,
-          weights.own[i][of.row].item<double>() * std::exp(log_p - of.log_prob)});
+          weights.separate[i][of.row].item<double>() * std::exp(log_p - of.log_prob)});
     }
     return evidence;
   }

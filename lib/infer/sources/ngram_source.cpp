@@ -54,7 +54,7 @@ class NgramSource : public TextSource<ngrams::SuffixFollower> {
 
   SourceScores score(const RecalledRows& rows) override {
     SourceScores scores;
-    scores.own = {rows.recalled[0]};
+    scores.separate = {rows.recalled[0]};
     scores.bucket = rows.recalled[1].to(torch::kInt64), scores.features = rows.recalled[2];
     return scores;
   }
@@ -64,7 +64,7 @@ class NgramSource : public TextSource<ngrams::SuffixFollower> {
     each_row(
         rows, [&](std::int64_t, const auto& follower) { contexts_.push_back(context(follower)); });
     VocabularyScores scores;
-    scores.own = {log_probs(rows.vocabulary()).to(rows.head.options())};
+    scores.separate = {log_probs(rows.vocabulary()).to(rows.head.options())};
     std::vector<double> features;
     std::vector<std::int64_t> buckets;
     for (const auto& context : contexts_) {
@@ -142,8 +142,8 @@ class NgramSource : public TextSource<ngrams::SuffixFollower> {
     const auto count = ngrams::Index::count(match);
     if (count == 0) return std::nullopt;
     const double log_p = log_ratio(count, context.followers.count);
-    return std::pair{
-        std::move(match), weights.own[0][of.row].item<double>() * std::exp(log_p - of.log_prob)};
+    return std::pair{std::move(match),
+        weights.separate[0][of.row].item<double>() * std::exp(log_p - of.log_prob)};
   }
 
   std::shared_ptr<const ngrams::Index> index_;

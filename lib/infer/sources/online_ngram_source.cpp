@@ -127,7 +127,7 @@ class OnlineNgramSource : public TextSource<TextNgrams> {
 
   SourceScores score(const RecalledRows& rows) override {
     SourceScores scores;
-    scores.own = {rows.recalled[0]};
+    scores.separate = {rows.recalled[0]};
     scores.bucket = rows.recalled[1].to(torch::kInt64);
     return scores;
   }
@@ -142,7 +142,7 @@ class OnlineNgramSource : public TextSource<TextNgrams> {
       buckets.push_back(log_probs(text, log_prob_[i].data_ptr<double>()));
     });
     VocabularyScores scores;
-    scores.own = {log_prob_.to(rows.head.options())};
+    scores.separate = {log_prob_.to(rows.head.options())};
     scores.bucket = torch::tensor(buckets, torch::kInt64);
     return scores;
   }
@@ -165,7 +165,7 @@ class OnlineNgramSource : public TextSource<TextNgrams> {
       longest = std::max(longest, length);
     }
     if (found.empty()) return {};
-    Evidence evidence{weights.own[0][of.row].item<double>() *
+    Evidence evidence{weights.separate[0][of.row].item<double>() *
                       std::exp(log_prob_[of.row][of.token].item<double>() - of.log_prob)};
     const double each = evidence.share / static_cast<double>(found.size());
     for (std::int64_t i : found) {

@@ -75,7 +75,7 @@ struct SourceScores {
   std::vector<nn::Masses> joined = {};
   /// (axes..., R) for each weight: log p of a separate distribution; -inf if p is 0, NaN if no
   /// entry is visible.
-  std::vector<torch::Tensor> own = {};
+  std::vector<torch::Tensor> separate = {};
   torch::Tensor bucket = {};  ///< (R) int64: index of the weight that applies, -1: none; undefined:
                               ///< a single weight
   torch::Tensor features = {};  ///< (axes..., R, F) features of its gate; undefined: no gate
@@ -85,7 +85,7 @@ struct SourceScores {
 /// Scores of all tokens for R rows, at the plan's parameters, on the model's device.
 struct VocabularyScores {
   std::vector<torch::Tensor> masses = {};    ///< (R, V) log-masses to join, as SourceScores::joined
-  std::vector<torch::Tensor> own = {};       ///< (R, V) log p
+  std::vector<torch::Tensor> separate = {};  ///< (R, V) log p
   torch::Tensor bucket = {}, features = {};  ///< (R), (R, F) on the CPU
 };
 
@@ -113,7 +113,7 @@ struct Lookup {
   torch::Tensor targets;              ///< (R) int64, CPU
   std::vector<std::int64_t> lengths;  ///< lengths of the segments, sum R
   torch::Tensor confidence;           ///< (R, kConfidence), if a source needs it
-  shard::Fingerprints own;            ///< fingerprints of the text, whose entries are excluded
+  shard::Fingerprints skip;           ///< fingerprints of the text, whose entries are excluded
   bool background = false;            ///< search in another thread while the caller continues
 };
 /// Results of a source for a batch; the search may still run.
@@ -141,9 +141,9 @@ struct VocabularyRows {
 
 /// Mixture weights of the parts of a source at R rows, float64 on the CPU.
 struct RowWeights {
-  torch::Tensor joint;               ///< (R), weight of the joint softmax
-  std::vector<torch::Tensor> log_z;  ///< (R), log-normaliser of each joined part
-  std::vector<torch::Tensor> own;    ///< (R), for each weight of the source
+  torch::Tensor joint;                  ///< (R), weight of the joint softmax
+  std::vector<torch::Tensor> log_z;     ///< (R), log-normaliser of each joined part
+  std::vector<torch::Tensor> separate;  ///< (R), for each weight of the source
 };
 
 /// Rows that a source scores after it recalled them.

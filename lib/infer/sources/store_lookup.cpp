@@ -56,7 +56,7 @@ Neighbours find(const StorePlan& stores, const Lookup& lookup, const Tensor& all
     std::int64_t nprobe, SearchCounts& counts) {
   if (stores.follow == 0)
     return find(
-        stores, lookup.queries, allowed, std::span<const Pointers>(), nprobe, lookup.own, counts);
+        stores, lookup.queries, allowed, std::span<const Pointers>(), nprobe, lookup.skip, counts);
   const auto& lengths = lookup.lengths;
   const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
   Neighbours all = no_neighbours(lookup.queries.size(0), stores.k);
@@ -71,9 +71,10 @@ Neighbours find(const StorePlan& stores, const Lookup& lookup, const Tensor& all
       now.push_back(std::move(pointers[i]));
     }
     const Tensor at = torch::tensor(rows, torch::kInt64);
-    const Neighbours found = find(stores,
-        lookup.queries.index_select(0, at.to(lookup.queries.device())),
-        allowed.defined() ? allowed.index_select(0, at) : allowed, now, nprobe, lookup.own, counts);
+    const Neighbours found =
+        find(stores, lookup.queries.index_select(0, at.to(lookup.queries.device())),
+            allowed.defined() ? allowed.index_select(0, at) : allowed, now, nprobe, lookup.skip,
+            counts);
     put_neighbours(all, at, found);
     std::int64_t next = 0;
     for (std::size_t i = 0; i < lengths.size(); ++i) {

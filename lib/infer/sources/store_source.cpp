@@ -82,7 +82,7 @@ class StoreSource : public Source {
       }
     }
     if (plan_.joined()) scores.joined = {{torch::stack(all), torch::stack(positive)}};
-    if (plan_.interpolated()) scores.own = {torch::stack(own)};
+    if (plan_.interpolated()) scores.separate = {torch::stack(own)};
     if (plan_.interpolated() && gates_.any())
       scores.features = gate_features_of(*scores.found).view({1, 1, 1, rows.size(), 4});
     return scores;
@@ -101,7 +101,7 @@ class StoreSource : public Source {
     };
     VocabularyScores scores;
     if (plan_.joined()) scores.masses = {masses(joint_[0])};
-    if (plan_.interpolated()) scores.own = {alone(masses(own_[0]))};
+    if (plan_.interpolated()) scores.separate = {alone(masses(own_[0]))};
     if (plan_.interpolated() && gates_.any()) scores.features = gate_features_of(found_);
     return scores;
   }
@@ -115,7 +115,7 @@ class StoreSource : public Source {
     if (plan_.joined())
       mass += number(weights.joint) * (logits(joint_[0]) - number(weights.log_z[0])).exp();
     if (plan_.interpolated())
-      mass += number(weights.own[0]) * logits(own_[0]).softmax(0).nan_to_num(0);
+      mass += number(weights.separate[0]) * logits(own_[0]).softmax(0).nan_to_num(0);
     const auto values = mass.accessor<double, 1>();
     const auto labels = found_.labels.accessor<std::int64_t, 2>()[row];
     const auto ids = found_.rows.accessor<std::int64_t, 2>()[row];

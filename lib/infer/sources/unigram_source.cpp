@@ -116,7 +116,7 @@ class UnigramSource : public TextSource<CountsOfText> {
 
   SourceScores score(const RecalledRows& rows) override {
     SourceScores scores{axes_};
-    scores.own = {rows.recalled[0]};
+    scores.separate = {rows.recalled[0]};
     if (gated_) scores.features = rows.recalled[1].view({1, rows.size(), 1});
     return scores;
   }
@@ -130,7 +130,7 @@ class UnigramSource : public TextSource<CountsOfText> {
       log_read.data_ptr<double>()[i] = text.each[0].log_read();
     });
     VocabularyScores scores;
-    scores.own = {log_prob.to(rows.head.options())};
+    scores.separate = {log_prob.to(rows.head.options())};
     if (gated_) scores.features = log_read.unsqueeze(1);
     return scores;
   }

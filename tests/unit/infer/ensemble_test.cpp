@@ -121,7 +121,7 @@ DOCTEST_TEST_CASE("a mixture is the sum of what each model gives alone, whatever
     infer::Callbacks watch;
     watch.scored = [&](const infer::Scored& scored) {
       const auto at = scored.parts.at(plan);
-      const Tensor own = at.joint, seen = at.own[0];
+      const Tensor own = at.joint, seen = at.separate[0];
       joint.push_back(own);
       cache.push_back(torch::where(seen.isnan(), own, seen));
       found.push_back(scored.log_prob);
@@ -156,7 +156,7 @@ DOCTEST_TEST_CASE("a token that the windows of a further model leave out is the 
   infer::Callbacks watch;
   watch.scored = [&](const infer::Scored& scored) {
     found.push_back(scored.log_prob);
-    theirs.push_back(scored.parts.at(plan).own[0]);
+    theirs.push_back(scored.parts.at(plan).separate[0]);
   };
   infer::score(model, of.shard.data(), windows, plan, torch::kCPU, watch);
   const Tensor with = torch::cat(theirs);

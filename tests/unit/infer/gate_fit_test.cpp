@@ -137,17 +137,18 @@ DOCTEST_TEST_CASE("samples are thinned evenly where there is no room for all") {
     parts.head = torch::arange(begin, end, torch::kFloat64);
     auto& source = parts.sources.emplace_back();
     source.axes = {0};
-    source.own = {torch::stack({parts.head + 0.5, -parts.head})};
+    source.separate = {torch::stack({parts.head + 0.5, -parts.head})};
     return parts;
   };
   samples.add(parts_of(0, 15));
   DOCTEST_CHECK(samples.size() == 15);
-  DOCTEST_CHECK(torch::equal(samples.parts().sources[0].own[0], parts_of(0, 15).sources[0].own[0]));
+  DOCTEST_CHECK(
+      torch::equal(samples.parts().sources[0].separate[0], parts_of(0, 15).sources[0].separate[0]));
   samples.add(parts_of(15, 40));
   samples.add(parts_of(40, 41));
   const auto kept = samples.parts();
   const Tensor expected = torch::arange(0, 41, 4, torch::kFloat64);
   DOCTEST_CHECK(torch::equal(kept.head, expected));
-  DOCTEST_CHECK(torch::equal(kept.sources[0].own[0][1], -expected));
+  DOCTEST_CHECK(torch::equal(kept.sources[0].separate[0][1], -expected));
   DOCTEST_CHECK_FALSE(kept.weight.defined());
 }

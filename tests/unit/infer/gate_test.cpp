@@ -89,10 +89,10 @@ std::vector<infer::Scored> scored_of(Gated& of) {
 double plain_mix(const infer::Scored& scored, std::int64_t i, const infer::MemoryPlan& plan) {
   const infer::Components at = scored.parts.at(plan);  // with a cache, a store and n-grams
   const double joint = std::exp(value(at.joint, i));
-  const double cache_log = value(at.own[0], i), stores_log = value(at.own[1], i);
+  const double cache_log = value(at.separate[0], i), stores_log = value(at.separate[1], i);
   const double cache = std::isnan(cache_log) ? joint : std::exp(cache_log);
   const double stores = std::isnan(stores_log) ? joint : std::exp(stores_log);
-  const double ngrams = std::exp(value(at.own[2], i));
+  const double ngrams = std::exp(value(at.separate[2], i));
   const auto bucket = at.gates.buckets.at("ngrams")[i].item<std::int64_t>();
   const double l_c = tiny::cache(plan).lambda, l_s = tiny::stores(plan).lambda;
   const double l_n = tiny::ngrams(plan).lambda[static_cast<std::size_t>(bucket)];
@@ -104,11 +104,11 @@ double plain_mix(const infer::Scored& scored, std::int64_t i, const infer::Memor
     std::vector<double> x = {value(at.gates.confidence.select(1, 0), i),
         value(at.gates.confidence.select(1, 1), i), value(at.gates.confidence.select(1, 2), i)};
     bool sees = true;
-    if (row.source == "cache") x.push_back(value(at.gates.own.at("cache").select(1, 0), i));
+    if (row.source == "cache") x.push_back(value(at.gates.by_source.at("cache").select(1, 0), i));
     for (std::int64_t j = 0; row.source == "datastore" && j < 4; ++j)
-      x.push_back(value(at.gates.own.at("datastore").select(1, j), i));
+      x.push_back(value(at.gates.by_source.at("datastore").select(1, j), i));
     for (std::int64_t j = 0; row.source == "ngrams" && j < 3; ++j)
-      x.push_back(value(at.gates.own.at("ngrams").select(1, j), i));
+      x.push_back(value(at.gates.by_source.at("ngrams").select(1, j), i));
     double score = row.bias;
     for (std::size_t j = 0; j < x.size(); ++j) score += x[j] * row.weights[j];
     for (const double number : x) sees = sees && !std::isnan(number);
@@ -179,7 +179,7 @@ DOCTEST_TEST_CASE("features are the entropy, the highest probability, and what i
         last = found.scores[i][j].item<double>();
       }
       const double nearest = found.scores[i][0].item<double>();
-      const Tensor x = scored.parts.at(of.plan).gates.own.at("datastore")[i];
+      const Tensor x = scored.parts.at(of.plan).gates.by_source.at("datastore")[i];
       DOCTEST_CHECK(value(x, 0) == nearest);
       DOCTEST_CHECK(value(x, 1) == doctest::Approx(nearest - last));
       DOCTEST_CHECK(
@@ -261,7 +261,7 @@ DOCTEST_TEST_CASE("below the threshold stores are not searched, and their share 
   for (std::size_t b = 0; b < some.size(); ++b) {
     for (std::int64_t i = 0; i < some[b].targets.size(0); ++i) {
       const bool searched = shares[next++] >= of.plan.gates.threshold;
-      DOCTEST_CHECK(std::isnan(value(some[b].parts.at(of.plan).own[1], i)) == !searched);
+      DOCTEST_CHECK(std::isnan(value(some[b].parts.at(of.plan).separate[1], i)) == !searched);
       const auto& expected = searched ? all[b] : some[b];
       DOCTEST_CHECK(value(some[b].log_prob, i) ==
                     doctest::Approx(plain_mix(expected, i, of.plan)).epsilon(1e-9));

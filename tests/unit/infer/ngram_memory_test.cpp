@@ -71,7 +71,7 @@ void expect_scanned(const infer::Scored& scored, const std::vector<tiny::Text>& 
     const std::uint64_t at = scored.first + static_cast<std::uint64_t>(i), from = begin(at);
     const Scan scan(texts, std::span(tokens).subspan(from, at - from));
     DOCTEST_CHECK(scored.parts.sources.back().bucket[i].item<std::int64_t>() == scan.bucket());
-    const double p = std::exp(scored.parts.sources.back().own[0][i].item<double>());
+    const double p = std::exp(scored.parts.sources.back().separate[0][i].item<double>());
     DOCTEST_CHECK(p == doctest::Approx(scan.p(tokens[at])).epsilon(1e-12));
   }
 }
@@ -213,7 +213,7 @@ DOCTEST_TEST_CASE(
     const auto n = std::ssize(rows);
     const Tensor words = torch::randn({n, tiny::kTypes}, torch::kFloat64).log_softmax(1);
     const auto own = source->score_vocabulary({{}, {}, {}, words, {}});
-    infer::Components at{words, own.own};
+    infer::Components at{words, own.separate};
     at.gates.buckets["ngrams"] = own.bucket;
     const auto weights = mixture.weights(at.gates);
     const auto given = mixture.given(at, weights);
@@ -260,7 +260,7 @@ DOCTEST_TEST_CASE("the probability of one token has the bits of the distribution
     for (std::int64_t i = 0; i < targets.size(0); ++i) {
       const auto row = all->score_vocabulary({{}, {}, {}, head, {}});
       const auto token = targets[i].item<std::int64_t>();
-      DOCTEST_CHECK(row.own[0][0][token].item<double>() == recalled[0][i].item<double>());
+      DOCTEST_CHECK(row.separate[0][0][token].item<double>() == recalled[0][i].item<double>());
       DOCTEST_CHECK(row.bucket[0].item<std::int64_t>() == recalled[1][i].item<std::int64_t>());
       DOCTEST_CHECK(torch::equal(row.features[0], recalled[2][i]));
       all->read(0, {&token, 1});

@@ -79,8 +79,8 @@ DOCTEST_TEST_CASE("n-grams of a text are a plain loop's, whatever windows, layou
                 const double p = plain.p[tokens[at]];
                 const double head = std::exp(block.parts.head[i].item<double>());
                 const auto& own = block.parts.sources[0];
-                DOCTEST_CHECK(
-                    own.own[0][i].item<double>() == doctest::Approx(std::log(p)).epsilon(1e-9));
+                DOCTEST_CHECK(own.separate[0][i].item<double>() ==
+                              doctest::Approx(std::log(p)).epsilon(1e-9));
                 const auto bucket =
                     infer::ngram_bucket(static_cast<std::uint64_t>(plain.longest), plain.one);
                 DOCTEST_CHECK(own.bucket[i].item<std::int64_t>() == bucket);

@@ -178,16 +178,16 @@ DOCTEST_TEST_CASE("weights that are learned are those of a plain loop over the t
       for (std::int64_t i = 0; i < scored.targets.size(0); ++i) {
         const double head = p_of(scored.parts.head, i), joint = p_of(at.joint, i);
         std::vector<double> p = {head, joint};
-        for (std::size_t s = 0; s < at.own.size(); ++s) {
-          const double own = p_of(at.own[s], i);
+        for (std::size_t s = 0; s < at.separate.size(); ++s) {
+          const double own = p_of(at.separate[s], i);
           if (!weights[s].by_bucket()) p.push_back(std::isnan(own) ? joint : own);
         }
         double by_bucket = inner.mix(p);
-        for (std::size_t s = 0, k = 0; s < at.own.size(); ++s) {
+        for (std::size_t s = 0, k = 0; s < at.separate.size(); ++s) {
           if (!weights[s].by_bucket()) continue;
           const auto b = at.gates.buckets.at(weights[s].kind)[i].item<std::int64_t>();
           auto& bayes = outer[k++][static_cast<std::size_t>(b)];
-          const std::vector<double> both = {by_bucket, p_of(at.own[s], i)};
+          const std::vector<double> both = {by_bucket, p_of(at.separate[s], i)};
           by_bucket = bayes.mix(both);
           bayes.learn(both);
         }
@@ -376,7 +376,7 @@ DOCTEST_TEST_CASE("the share of a distribution in a token is its weight times it
                                  : weights[s].kind == "ensemble" ? "lstm"
                                                                  : weights[s].kind;
         const double weight = weights[s].by_bucket() ? given[s] : left * weights[s].values[0];
-        const double own = p_of(at.own[s], i);
+        const double own = p_of(at.separate[s], i);
         const double expected = std::isnan(own) ? 0 : weight * own / p;
         DOCTEST_CAPTURE(name);
         DOCTEST_CHECK(share_of(name, token) == doctest::Approx(expected).epsilon(1e-4));

@@ -238,9 +238,9 @@ DOCTEST_TEST_CASE("of a text that is too long every second, fourth ... token is 
       parts.head = torch::tensor(j, torch::kFloat64).narrow(0, static_cast<std::int64_t>(begin), n);
       auto& cache = parts.sources.emplace_back();
       cache.axes = {0};
-      cache.own = {torch::tensor(c, torch::kFloat64)
-                       .narrow(0, static_cast<std::int64_t>(begin), n)
-                       .view({1, n})};
+      cache.separate = {torch::tensor(c, torch::kFloat64)
+                            .narrow(0, static_cast<std::int64_t>(begin), n)
+                            .view({1, n})};
       samples.add(parts);
     }
     return infer::fit_points(samples.parts(), memory, {}, {{}})[0].weights[0][0];

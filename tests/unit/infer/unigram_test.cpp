@@ -57,7 +57,7 @@ DOCTEST_TEST_CASE("a unigram counts the whole stream, whatever windows, layouts 
                 const double p = plain_unigram(
                     std::span(tokens).subspan(from, at - from), tokens[at], half_life);
                 const double head = std::exp(block.parts.head[i].item<double>());
-                DOCTEST_CHECK(block.parts.sources[0].own[0][0][i].item<double>() ==
+                DOCTEST_CHECK(block.parts.sources[0].separate[0][0][i].item<double>() ==
                               doctest::Approx(std::log(p)).epsilon(1e-9));
                 DOCTEST_CHECK(block.log_prob[i].item<double>() ==
                               doctest::Approx(std::log(0.7 * head + 0.3 * p)).epsilon(1e-9));
