@@ -36,11 +36,7 @@ using TileFloats = float __attribute__((vector_size(4 * kTile)));
 
 constexpr std::int64_t kGroup = 32;
 
-template <class Value> inline Value load(const void* from) {
-  Value value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
+using nn::vec::load;
 // Sixteen bytes with and without a sign.
 inline Shorts signed_at(const Byte* p) {
   return (Shorts)_mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));

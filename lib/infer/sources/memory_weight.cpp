@@ -80,7 +80,7 @@ void JointOptions::fields(core::FieldList& f, const std::string& name, const std
       .or_auto();
   f(name + "-joint-bias", bias,
       "log-weight of " + entries +
-          " in the joint softmax, added to their scores; without: leave them out; auto: as tuned, else 0");
+          " in the joint softmax, added to their scores; without: leave them out; auto: 0");
 }
 
 void check_temperature(const std::string& flag, double temperature) {

@@ -20,7 +20,7 @@ using Floats = Floats8;
 #endif
 inline constexpr int kFloats = sizeof(Floats) / sizeof(float);
 
-/// The vector that begins at any address. (Clang forgets a type's smaller alignment in templates.)
+/// The vector, or another value, at any address. (Clang forgets a smaller alignment in templates.)
 template <class Vector = Floats> Vector load(const void* from) {
   Vector v;
   std::memcpy(&v, from, sizeof v);
