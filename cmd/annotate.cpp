@@ -29,7 +29,7 @@ struct AnnotateOptions {
 };
 
 int annotate(AnnotateOptions options, const cli::Context& context) {
-  options.annotate.evaluation.memory.flags = context.flags;
+  options.annotate.evaluation.memory.choose();
   const auto& how = options.annotate;
   const auto files = core::input_paths(options.files);
   const bool samples = how.from == "sample" || (how.from == "auto" && how.evaluation.model.empty());
@@ -54,13 +54,13 @@ int annotate(AnnotateOptions options, const cli::Context& context) {
 int annotate_main(int argc, char** argv) {
   AnnotateOptions options;
   return cli::run(argc, argv,
-      {"annotate",
+      cli::without_seed({"annotate",
           "Write a text as an HTML page that shows each token's loss and the memories that "
           "predicted it.",
           "  annotate -m model --cache 2000 chapter.txt -o chapter.html\n"
           "  eval-ppl -m other --per-token other.tsv test.shard.zst\n"
           "  annotate -m model --beside other.tsv test.shard.zst -o page.html\n"
           "  sample -m model --datastore store --cite --json | annotate -o page.html",
-          {"model", "adapter", "datastore", "ngrams", "tokenizer", "beside"}},
+          {"model", "adapter", "datastore", "ngrams", "tokenizer", "beside"}}),
       options, annotate);
 }

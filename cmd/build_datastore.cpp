@@ -89,12 +89,12 @@ int build(const BuildDatastoreOptions& options, const cli::Context& context) {
 int build_datastore_main(int argc, char** argv) {
   BuildDatastoreOptions options;
   return cli::run(argc, argv,
-      {"build-datastore",
+      cli::without_seed({"build-datastore",
           "Build a datastore of a text: the model's key at each position, and the token that "
           "follows it.",
           "  build-datastore -m model train.shard.zst -o store\n"
           "  build-datastore -m model --append store more.shard.zst\n"
           "  build-datastore -m model --part 1/2 train.shard.zst -o part.1",
-          {"model", "adapter"}, {}, "folder of the datastore [required without --append]"},
+          {"model", "adapter"}, {}, "folder of the datastore [required without --append]"}),
       options, build);
 }

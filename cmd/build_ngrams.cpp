@@ -53,9 +53,9 @@ int build(const Options& options, const cli::Context& context) {
 int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
-      {"build-ngrams", "Build an index of a text's n-grams of all lengths.",
+      cli::without_seed({"build-ngrams", "Build an index of a text's n-grams of all lengths.",
           "  build-ngrams train.shard.zst -o ngrams\n"
           "  eval-ppl -m model --ngrams ngrams --tune valid.shard.zst test.shard.zst",
-          {"tokenizer"}, {}, "folder of the index [required]"},
+          {"tokenizer"}, {}, "folder of the index [required]"}),
       options, build);
 }

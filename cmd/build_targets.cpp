@@ -48,11 +48,11 @@ int build_targets(const BuildTargetsOptions& options, const cli::Context& contex
 int build_targets_main(int argc, char** argv) {
   BuildTargetsOptions options;
   return cli::run(argc, argv,
-      {"build-targets",
+      cli::without_seed({"build-targets",
           "Write, for each token of a datastore's text, the distribution given by the other tokens: "
           "the targets of train --targets.",
           "  build-targets --datastore store train.shard.zst -o targets.shard.zst\n"
           "  train --targets targets.shard.zst train.shard.zst -o decoder",
-          {"datastore"}},
+          {"datastore"}}),
       options, build_targets);
 }

@@ -78,12 +78,12 @@ int clean(const Options& options, const cli::Context& context) {
 int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
-      {"clean-babistories",
+      cli::without_seed({"clean-babistories",
           "Clean stories that a language model wrote: drop bad ones, cut comments.",
           "  clean-babistories stories.jsonl -o clean.jsonl\n"
           "  clean-babistories --format openai --requests batch.jsonl answers.jsonl\n"
           "  clean-babistories --format text --output-format text TinyStories.txt | tokenize -t "
           "gpt2.json --document-separator '<|endoftext|>' -o stories.shard.zst",
-          {"requests"}},
+          {"requests"}}),
       options, clean);
 }

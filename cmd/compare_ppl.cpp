@@ -79,12 +79,12 @@ int compare_ppl(Options options, const cli::Context& context) {
 int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
-      {"compare-ppl",
+      cli::without_seed({"compare-ppl",
           "Compare two models' per-token scores: mean difference, confidence interval and p-value.",
           "  eval-ppl -m plain --per-token a.tsv test.shard.zst\n"
           "  eval-ppl -m trime --per-token b.tsv test.shard.zst\n"
           "  compare-ppl a.tsv b.tsv\n"
           "  compare-ppl --a a1.tsv a2.tsv a3.tsv --b b1.tsv b2.tsv b3.tsv",
-          {"a", "b"}},
+          {"a", "b"}}),
       options, compare_ppl);
 }

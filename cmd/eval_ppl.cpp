@@ -115,7 +115,7 @@ void check_parts(const EvalPplOptions& options) {
 }
 
 int eval_ppl(EvalPplOptions options, const cli::Context& context) {
-  options.evaluation.memory.flags = context.flags;
+  options.evaluation.memory.choose();
   check_parts(options);
   options.evaluation.memory.in_parts = options.ranks.any() || core::is_part(options.parts.part);
   if (options.parts.sum) {
@@ -157,7 +157,7 @@ int eval_ppl(EvalPplOptions options, const cli::Context& context) {
 int eval_ppl_main(int argc, char** argv) {
   EvalPplOptions options;
   return cli::run(argc, argv,
-      {"eval-ppl",
+      cli::without_seed({"eval-ppl",
           "Evaluate a language model and its memories on a text: perplexity, bits per byte, and the "
           "settings they depend on.",
           "  eval-ppl -m model --tune valid.shard.zst --cache 2000 -o tuned.conf\n"
@@ -165,6 +165,6 @@ int eval_ppl_main(int argc, char** argv) {
           {"model", "adapter", "datastore", "ngrams", "ensemble", "retrieve", "tune", "counts"},
           {"model", "window", "stride", "cache", "datastore", "k", "ngrams", "ensemble", "memory",
               "retrieve", "tune", "config", "by", "per-token", "part", "dtype", "device", "json",
-              "jobs", "output"}},
+              "jobs", "output"}}),
       options, eval_ppl);
 }

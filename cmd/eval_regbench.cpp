@@ -104,11 +104,11 @@ int eval_regbench(const EvalRegbenchOptions& options, const cli::Context& contex
 int eval_regbench_main(int argc, char** argv) {
   EvalRegbenchOptions options;
   return cli::run(argc, argv,
-      {"eval-regbench",
+      cli::without_seed({"eval-regbench",
           "Measure how well a model, or counts of n-grams, follows the regular language of each "
           "sequence.",
           "  eval-regbench -m model --automata test.jsonl test.shard.zst\n"
           "  eval-regbench --ngram 3 --automata test.jsonl --json test.shard.zst",
-          {"model", "adapter", "automata"}},
+          {"model", "adapter", "automata"}}),
       options, eval_regbench);
 }

@@ -42,10 +42,10 @@ int evaluate(const Options& options, const cli::Context& context) {
 int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
-      {"eval-ruler", "Score a model's answers to the problems of gen-ruler.",
+      cli::without_seed({"eval-ruler", "Score a model's answers to the problems of gen-ruler.",
           "  eval-ruler --problems problems.jsonl answers.jsonl\n"
           "  sample -m model --temperature 0 --json problems.jsonl | eval-ruler "
           "--problems problems.jsonl",
-          {"problems"}},
+          {"problems"}}),
       options, evaluate);
 }

@@ -109,6 +109,11 @@ int probe_attention(const AttentionOptions& options, const cli::Context& context
 int probe_main(int argc, char** argv) {
   ProbeOptions weights, lambda;
   AttentionOptions attention;
+  auto of_attention = cli::command("attention",
+      "Print the attention weights of the last position, averaged over sequences.",
+      "  probe attention -m mosaic --window 1536 valid.shard.zst", attention, probe_attention,
+      {"model", "adapter"});
+  of_attention.program.draws = true;
   return cli::run(argc, argv,
       {"probe", "Print quantities inside a model.",
           "  probe weights -m three-heads\n  probe lambda -m mosaic\n"
@@ -118,8 +123,5 @@ int probe_main(int argc, char** argv) {
            "  probe weights -m three-heads", weights, probe_weights, {"model"}),
           cli::command("lambda", "Print the decay rate of a mosaic's leaky averages, per head.",
               "  probe lambda -m mosaic", lambda, probe_lambda, {"model"}),
-          cli::command("attention",
-              "Print the attention weights of the last position, averaged over sequences.",
-              "  probe attention -m mosaic --window 1536 valid.shard.zst", attention,
-              probe_attention, {"model", "adapter"})});
+          std::move(of_attention)});
 }

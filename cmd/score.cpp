@@ -44,7 +44,7 @@ struct ScoreOptions {
 };
 
 int score(ScoreOptions options, const cli::Context& context) {
-  options.answerer.memory.flags = context.flags;
+  options.answerer.memory.choose();
   if (!options.answerer.dynamic.on)
     core::leave_out("no-dynamic-evaluation", "no weights are trained", options.answerer.dynamic);
   if (core::same_place(options.report, context.output.empty() ? "-" : context.output))
@@ -89,12 +89,12 @@ int score(ScoreOptions options, const cli::Context& context) {
 int score_main(int argc, char** argv) {
   ScoreOptions options;
   return cli::run(argc, argv,
-      {"score",
+      cli::without_seed({"score",
           "Score texts, continuations and multiple choices with a model and its memories; prints "
           "JSON lines.",
           "  score -m model texts.txt\n"
           "  score -m model --datastore store questions.jsonl --report figures.json",
           {"model", "adapter", "datastore", "ngrams", "ensemble", "retrieve", "tokenizer",
-              "verbalizers"}},
+              "verbalizers"}}),
       options, score);
 }

@@ -175,13 +175,13 @@ int tokenize(Options options, const cli::Context& context) {
 int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
-      {"tokenize",
+      cli::without_seed({"tokenize",
           "Encode text as a shard of token ids, decode shards, and learn or convert tokenizers.",
           "  tokenize --learn bpe --vocab-size 16000 book.txt -o tokenizer.json\n"
           "  tokenize --import encoder.json vocab.bpe -o gpt2.json\n"
           "  tokenize -t gpt2.json --format jsonl news.jsonl -o news.shard.zst\n"
           "  tokenize -t gpt2.json --recursive notes -o notes.shard.zst\n"
           "  tokenize --decode news.shard.zst | less",
-          {"tokenizer"}},
+          {"tokenizer"}}),
       options, tokenize);
 }

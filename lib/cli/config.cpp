@@ -43,11 +43,12 @@ std::string table_of(const Field& field) {
   return name;
 }
 
-// Returns a TOML string. JSON's escapes are valid in TOML, but TOML must also escape DEL.
-std::string toml_string(const std::string& text) {
+// Returns an option's text as a TOML string. JSON's escapes are valid in TOML, but TOML must also
+// escape DEL.
+std::string toml_string(const std::string& option, const std::string& text) {
   if (const auto fault = core::utf8_fault(text); !fault.empty())
-    core::bad_usage(
-        "--print-config: a config file cannot have '{}': {}", core::printable(text), fault);
+    core::bad_usage("--print-config: a config file cannot have --{} '{}': {}", option,
+        core::printable(text), fault);
   std::string escaped;
   for (const char c : core::dump(core::Json(text))) {
     if (c == '\x7f') escaped += "\\u007F";
@@ -64,7 +65,7 @@ bool is_text(const Field& field) {
 std::string format_field(const Field& field, bool given) {
   std::vector<std::string> values = core::to_strings(field);
   for (auto& value : values) {
-    if (is_text(field) || field.word(value)) value = toml_string(value);
+    if (is_text(field) || field.word(value)) value = toml_string(field.name, value);
     if (!is_text(field) && value == "-0") value = "-0.0";  // the integer has no sign
   }
   std::string help = field.help;

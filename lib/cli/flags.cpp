@@ -32,7 +32,7 @@ std::string full_help(const core::Field& field) {
   std::string help = range.empty() ? field.help : fmt::format("{} ({})", field.help, range);
   if (field.positional || std::holds_alternative<bool*>(field.target)) return help;
   if (field.required) return help + " [required]";
-  if (default_text(field).empty() && help.find('[') == help.npos) help += " [none]";
+  if (default_text(field).empty() && !field.help.ends_with(']')) help += " [not set]";
   return help;
 }
 
@@ -358,7 +358,8 @@ std::string help_text(
 }
 
 core::FieldList with_common(core::FieldList fields, Context& context) {
-  fields("seed", context.seed, "seed of the random numbers").between(0, kMostSeed);
+  if (context.program.draws)
+    fields("seed", context.seed, "seed of the random numbers").between(0, kMostSeed);
   fields("jobs", context.jobs, "number of threads; auto: one per processor")
       .between(1, kMostJobs)
       .or_auto()
@@ -397,7 +398,7 @@ void add_common(CLI::App& app, Context& context, Requests& requests) {
       "read options from a file (TOML, as --print-config prints it, or JSON)");
   for (const auto& field : values.all()) add_field(app, field, context);
   for (const char* name : {"--jobs", "--json", "--output", "--config", "--seed"})
-    app.get_option(name)->group(kSharedGroup);
+    if (auto* const option = app.get_option_no_throw(name)) option->group(kSharedGroup);
   app.get_option("--output")->type_name("PATH");
   app.get_option("--config")->type_name("FILE");
 }

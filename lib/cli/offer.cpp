@@ -48,7 +48,8 @@ core::Json to_json(const Command& command) {
   for (const auto& field : command.fields.all()) fields.push_back(to_json(field));
   const Program& program = command.program;
   return {{"name", program.name}, {"summary", program.summary}, {"example", program.example},
-      {"used_most", program.used_most}, {"output", program.output}, {"fields", fields}};
+      {"used_most", program.used_most}, {"output", program.output}, {"draws", program.draws},
+      {"fields", fields}};
 }
 
 // Holds a field's value at a stable address.
@@ -86,7 +87,8 @@ void read_field(const core::Json& json, core::FieldList& fields, std::deque<Valu
 
 Command read_command(const core::Json& json, std::deque<Value>& values, const Body& body) {
   Command command{{json.at("name"), json.at("summary"), json.at("example"), {},
-                      json.at("used_most").get<std::vector<std::string>>(), json.at("output")},
+                      json.at("used_most").get<std::vector<std::string>>(), json.at("output"), {},
+                      json.at("draws")},
       {}, body};
   for (const auto& field : json.at("fields")) read_field(field, command.fields, values);
   return command;

@@ -128,7 +128,7 @@ int guarded(const Context& context, const std::function<int()>& body) {
 
 void check_required(const core::FieldList& fields, const Context& context) {
   for (const auto& field : fields.all()) {
-    if (field.required && !context.was_given(field.name))
+    if (field.required && !context.given.contains(field.name))
       core::bad_usage("{}{} is missing; see --help", field.positional ? "" : "--", field.name);
   }
 }
@@ -155,14 +155,16 @@ struct Verb {
   Context context;
   Requests requests;
   core::FieldList fields;
+  core::FieldValues defaults;
 
   // `program` is named in messages; `own` is shown by --help. This object must not move.
   void open(
       CLI::App& in, const Program& program, const Program& own, const core::FieldList& own_fields) {
     app = &in;
     context.program = program;
-    context.program.output = own.output;
+    context.program.output = own.output, context.program.draws = own.draws;
     fields = with_common(own_fields, context);
+    defaults = core::values_of(fields);
     for (const auto& field : fields.all()) add_field(in, field, context);
     add_common(in, context, requests);
   }
@@ -179,7 +181,6 @@ bool is_stream(const std::string& path) {
 
 // Sets the fields that the config file names. A front leaves a stream to the program that works.
 void read_config_file(Verb& verb, bool front) {
-  verb.context.flags = verb.context.given;
   const std::string& file = verb.requests.config;
   if (file.empty() || (front && !verb.requests.print_config && is_stream(file))) return;
   read_config(core::read_text(file, kMaxConfigBytes), file, verb.fields, verb.context.given);
@@ -204,6 +205,7 @@ int answer(Verb& verb, const Command& command, bool front) {
   read_config_file(verb, front);
   if (verb.requests.print_config) return print(format_config(verb.fields, &verb.context.given));
   check_required(verb.fields, verb.context);
+  core::expect_needed(verb.fields, verb.defaults);
   expect_no_switch_values(verb.fields);
   if (front) return command.body(verb.context);
   finish(verb.context);

@@ -40,7 +40,10 @@ struct Program {
   std::vector<std::string> used_most = {};
   std::string output = {};  ///< the help of -o; empty: the usual text
   std::string usage = {};   ///< what --help shows behind the name; empty: from the options
+  bool draws = true;        ///< it draws random numbers, and has --seed
 };
+/// Returns `program` without --seed.
+inline Program without_seed(Program program) { return program.draws = false, program; }
 
 /// A Context holds the values of the flags that all programs share.
 struct Context {
@@ -54,10 +57,6 @@ struct Context {
   /// The value of -j. In a body it is never 0; the default is the number of processors.
   std::int64_t jobs = 0;
   std::set<std::string> given;  ///< the names of the fields that a flag or a config file set
-  std::set<std::string> flags;  ///< those that a flag set
-
-  /// Returns true if a flag or a config file set `field`.
-  bool was_given(const std::string& field) const { return given.count(field) > 0; }
 };
 
 using Body = std::function<int(const Context&)>;
@@ -80,11 +79,13 @@ struct Command {
   Body body;
 };
 int run(int argc, char** argv, const Program& program, const std::vector<Command>& commands);
-/// Makes a verb whose options are listed and passed to its body; `options` must outlive the run.
+/// Makes a verb without --seed, whose options are listed and passed to its body; `options` must
+/// outlive the run.
 template <class Options, class F>
 Command command(std::string name, std::string summary, std::string example, Options& options,
     F body, std::vector<std::string> inputs = {}) {
-  return {{std::move(name), std::move(summary), std::move(example), std::move(inputs)},
+  return {
+      without_seed({std::move(name), std::move(summary), std::move(example), std::move(inputs)}),
       core::list_fields(options), [&options, body](const Context& context) {
         return static_cast<int>(body(options, context));
       }};

@@ -164,7 +164,8 @@ Field& FieldList::operator()(
       .help = std::move(help),
       .target = target,
       .choices = std::move(choices),
-      .group = group_});
+      .group = group_,
+      .needed = needed_});
   return fields_.back();
 }
 
@@ -300,12 +301,25 @@ void fields_from_json(
   }
 }
 
-std::vector<std::string> changed_fields(const FieldList& fields, const FieldList& defaults) {
+FieldValues values_of(const FieldList& fields) {
+  FieldValues values;
+  for (const auto& field : fields.all()) values.push_back(to_strings(field));
+  return values;
+}
+
+std::vector<std::string> changed_fields(const FieldList& fields, const FieldValues& defaults) {
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < fields.all().size(); ++i)
-    if (to_strings(fields.all()[i]) != to_strings(defaults.all()[i]))
-      names.push_back(fields.all()[i].name);
+  for (std::size_t i = 0; i < defaults.size(); ++i)
+    if (to_strings(fields.all()[i]) != defaults[i]) names.push_back(fields.all()[i].name);
   return names;
+}
+
+void expect_needed(const FieldList& fields, const FieldValues& defaults) {
+  const auto changed = changed_fields(fields, defaults);
+  const auto is_changed = [&](const auto& name) { return std::ranges::count(changed, name) > 0; };
+  for (const auto& field : fields.all())
+    if (!field.needed.empty() && is_changed(field.name) && !is_changed(field.needed))
+      bad_usage("--{}: requires --{}", field.name, field.needed);
 }
 
 OrderedJson chosen_to_json(const FieldList& fields, const std::set<std::string>& names) {

@@ -49,6 +49,7 @@ struct Field {
   Bounds bounds = {};   ///< for a number, or for each number of a list
   /// The value is in bytes: K, M, G and T are powers of 1024. Otherwise they are powers of 1000.
   bool size = false;
+  std::string needed = {};  ///< the option without which this one has no use
   /// Words accepted in place of a number. A list of numbers accepts them for each number.
   std::vector<NamedNumber> words = {};
 
@@ -59,6 +60,7 @@ struct Field {
   Field& at_most(double most) { return bounds.most = most, *this; }
   Field& below(double most) { return bounds.open_most = true, at_most(most); }
   Field& bytes() { return size = true, *this; }
+  Field& needs(std::string option) { return needed = std::move(option), *this; }
   Field& several() { return greedy = true, *this; }
   /// Accepts `auto`, which lets the program choose. The struct then holds `held`.
   Field& or_auto(std::int64_t held = 0) { return words.push_back({"auto", held}), *this; }
@@ -102,7 +104,7 @@ class FieldList {
    public:
     Group(FieldList& list, std::string title)
         : list_(list), before_(std::exchange(list.group_, std::move(title))) {}
-    ~Group() { list_.group_ = std::move(before_); }
+    ~Group() { list_.group_ = std::move(before_), list_.needed_.clear(); }
     Group(Group&&) = delete;
 
    private:
@@ -116,11 +118,14 @@ class FieldList {
     options.fields(*this);
   }
 
+  /// The fields that follow in the group have no use without `option`.
+  void rest_needs(std::string option) { needed_ = std::move(option); }
+
   const std::vector<Field>& all() const { return fields_; }
 
  private:
   std::vector<Field> fields_;
-  std::string group_;
+  std::string group_, needed_;
 };
 
 template <class Options> FieldList list_fields(Options& options) {
@@ -162,13 +167,18 @@ template <class Options> OrderedJson to_json(Options options) {
   return fields_to_json(list_fields(options));
 }
 
-/// Returns the names of the fields that differ from `defaults`, an untouched list of the same
-/// fields.
-std::vector<std::string> changed_fields(const FieldList& fields, const FieldList& defaults);
+using FieldValues = std::vector<std::vector<std::string>>;
+/// Returns to_strings() of each field.
+FieldValues values_of(const FieldList& fields);
+/// Returns the names of the fields that differ from `defaults`, their values_of() before they were
+/// set.
+std::vector<std::string> changed_fields(const FieldList& fields, const FieldValues& defaults);
+/// Throws Error{usage} for a changed field that needs one that is not changed.
+void expect_needed(const FieldList& fields, const FieldValues& defaults);
 /// Returns the names of the options that are not at their defaults.
 template <class Options> std::vector<std::string> changed(Options options) {
   Options defaults;
-  return changed_fields(list_fields(options), list_fields(defaults));
+  return changed_fields(list_fields(options), values_of(list_fields(defaults)));
 }
 /// Throws Error{usage} with the text "--MINE: WHY; leave --FLAG out" for the first such option.
 template <class Options> void leave_out(const char* mine, const char* why, const Options& options) {

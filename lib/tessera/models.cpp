@@ -19,7 +19,7 @@ std::optional<Process> g_process;
 
 infer::MemoryOptions memory_options(const Memory& memory) {
   infer::MemoryOptions options;
-  options.flags = set_fields(core::list_fields(options), memory.options);
+  set_fields(core::list_fields(options), memory.options);
   const auto add = [](std::vector<std::string>& to, const std::vector<std::string>& more) {
     to.insert(to.end(), more.begin(), more.end());
   };
@@ -27,6 +27,7 @@ infer::MemoryOptions memory_options(const Memory& memory) {
   add(options.of<infer::NgramOptions>().folders, memory.ngrams);
   add(options.of<infer::EnsembleOptions>().models, memory.ensemble);
   if (memory.cache > 0) options.of<infer::CacheOptions>().positions = memory.cache;
+  options.choose();
   return options;
 }
 
@@ -68,6 +69,7 @@ void tell(const std::string& note) {
 }
 
 std::set<std::string> set_fields(const core::FieldList& fields, const Options& options) {
+  const auto defaults = core::values_of(fields);
   std::map<std::string, std::vector<std::string>> values;
   for (const auto& [name, value] : options) values[name].push_back(value);
   std::set<std::string> given;
@@ -82,6 +84,7 @@ std::set<std::string> set_fields(const core::FieldList& fields, const Options& o
     core::assign(*field, texts);
     given.insert(name);
   }
+  core::expect_needed(fields, defaults);
   return given;
 }
 

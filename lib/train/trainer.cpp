@@ -405,7 +405,7 @@ void KeepOptions::fields(core::FieldList& f) {
   f("checkpoint-every", checkpoint_every, "steps between checkpoints; auto: every ten minutes")
       .between(1, 1e12)
       .or_auto();
-  f("keep", keep, "checkpoints kept after the run").between(0, 1e12);
+  f("keep", keep, "checkpoints kept after the run").between(0, 1e12).needs("checkpoint-every");
   f("tensorboard", tensorboard, "also write the metrics as TensorBoard events");
   f("max-time", max_time, "time limit (H:M:S): save a checkpoint and exit with 75");
 }
@@ -427,8 +427,6 @@ std::string Callbacks::Progress::summary() const {
 
 Outcome train_in(const RunFolder& folder, Objective& objective, const KeepOptions& keep,
     const Callbacks& watch, const std::shared_ptr<ranks::Group>& group) {
-  if (keep.keep > 0 && keep.checkpoint_every <= 0)
-    core::bad_usage("--keep: requires --checkpoint-every");
   if (!group->is_alone()) ranks::expect_agreement(*group, agreed_settings(objective, keep));
   enum State : std::int64_t { kUnfinished, kFinished, kFurther };
   const auto state = group->first_does([&]() -> std::int64_t {

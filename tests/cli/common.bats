@@ -75,11 +75,20 @@ one_line_of() {
   check() {
     local flag
     has_options "$@" || return 0
-    for flag in --help --version --quiet --verbose --json --seed --jobs --config --print-config --output --build-info; do
+    for flag in --help --version --quiet --verbose --json --jobs --config --print-config --output --build-info; do
       grep -q -- "$flag" "$(help_of "$@")" || { echo "no $flag" && return 1; }
     done
   }
   for_each check
+}
+
+@test "a program has --seed if it draws random numbers" {
+  check() {
+    ! has_options "$@" || ! grep -q -- --seed "$(help_of "$@")" || echo "${*##*/}" >>draw
+  }
+  for_each check
+  printf '%s\n' bm25-pack eval-forecast gen-babistories-prompts gen-induction gen-moons gen-regbench gen-ruler 'probe attention' \
+    sample serve train | diff - <(sort draw)
 }
 
 @test "--version is one line: name, version, revision" {
@@ -115,7 +124,7 @@ one_line_of() {
   shown() { echo "shown/${1##*/}${2:+ $2}"; }
   print() {
     has_options "$@" || return 0
-    exits 0 "$@" --seed 17 --print-config && grep -qx 'seed = 17' out && grep -qx '#jobs = "auto"' out &&
+    exits 0 "$@" --jobs 17 --print-config && grep -qx 'jobs = 17' out && grep -qx '#json = false' out &&
       sed 's/^#\([a-z]\)/\1/' out >"$(shown "$@")" # all options as if they had been given
   }
   read_back() {

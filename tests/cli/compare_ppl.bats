@@ -50,7 +50,7 @@ EOF
   [ "$status" -eq 1 ]
   run compare-ppl --fail-unless-better a.tsv chance.tsv
   [ "$status" -eq 1 ]
-  [ "$(compare-ppl -j 1 --seed 1 a.tsv chance.tsv)" = "$(compare-ppl -j 2 --seed 5 a.tsv chance.tsv)" ]
+  [ "$(compare-ppl -j 1 a.tsv chance.tsv)" = "$(compare-ppl -j 2 a.tsv chance.tsv)" ]
 }
 
 @test "blocks of tokens" {

@@ -148,7 +148,7 @@ END
   train --help=all | grep -Eq '^  --layers N=4 '
   train --help=all | grep -Eq '^  --tied,--no-tied=on '
   train --help=all | grep -Eq '^  --plan,--no-plan=off '
-  train --help=all | grep -Eq '^  --order TEXT .*\[none\]$'
+  train --help=all | grep -Eq '^  --order TEXT .*\[not set\]$'
   bm25-pack --help | grep -Eq '^  --buffer-size BYTES='
 }
 

@@ -268,7 +268,7 @@ EOF
   run -66 eval-ppl -q -m model --datastore nowhere test.shard.zst
 }
 
-@test "an option of a memory that does not take part is refused as a flag, and has no effect in a config file" {
+@test "an option of a memory that does not take part is refused, as a flag and in a config file, unless it was tuned" {
   run -64 --separate-stderr eval-ppl -q -m model --memory none --tune valid.shard.zst
   local kinds="${stderr#*; add }" checked=0 option value flag
   eval-ppl --print-config | sed 's/^#\([a-z]\)/\1/' >all.conf
@@ -277,10 +277,12 @@ EOF
   while read -r option value; do
     [[ " ${kinds//,/} " != *" --$option "* ]] || continue
     case $option in memory-weights | gate | tuned-on) continue ;; esac
-    flag=(--"$option")
-    case $value in true) ;; false) flag=(--"no-$option") ;; '' | '[]') flag+=(1) ;; *) flag+=("$value") ;; esac
-    run -64 --separate-stderr eval-ppl -q -m model --memory none "${flag[@]}" test.shard.zst
-    [[ $stderr == "eval-ppl: --$option: requires --"* || $stderr == *"--$option"*" does not include"* ]] || {
+    case $value in true) flags=("--no-$option") ;; false) flags=("--$option") ;; *) flags=("--$option="{2,0.5,0,interpolate,retrieval}) ;; esac
+    for flag in "${flags[@]}"; do # another value than the default's, if it is one
+      run -64 --separate-stderr eval-ppl -q -m model --memory none "$flag" test.shard.zst
+      [[ $stderr != "eval-ppl: --$option"*": requires --"* && $stderr != *"--$option"*" does not include"* ]] || break
+    done
+    [[ $stderr == "eval-ppl: --$option"*": requires --"* || $stderr == *"--$option"*" does not include"* ]] || {
       echo "$option: $stderr"
       return 1
     }
@@ -288,9 +290,13 @@ EOF
   done <options
   [ "$checked" -gt 20 ]
   eval-ppl -q -m model --memory none --json test.shard.zst >plain
-  printf 'ensemble-temperature = [2]\ncache-theta = 0.5\nk = 3\n' >unused.conf
-  eval-ppl -q -m model --memory none --config unused.conf --json test.shard.zst | cmp - plain
   eval-ppl -q --config all.conf -m model --memory none --json test.shard.zst | cmp - plain
+  echo 'k = 3' >unused.conf
+  run -64 --separate-stderr eval-ppl -q -m model --memory none --config unused.conf test.shard.zst
+  [ "$stderr" = 'eval-ppl: --k: requires --datastore' ]
+  printf 'tuned-on = "0123456789abcdef"\nensemble-temperature = [2]\ncache-theta = 0.5\nk = 3\n' >tuned.conf
+  eval-ppl -q -m model --memory none --config tuned.conf --json test.shard.zst >out
+  jq 'del(.signature)' out | cmp - <(jq 'del(.signature)' plain)
   echo "The cat" >line
   for program in score annotate sample; do
     run -64 --separate-stderr "$program" -q -m model -t bytes --memory none --ensemble-temperature 2 line

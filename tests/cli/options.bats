@@ -270,3 +270,31 @@ says() {
   says 64 "--help=colours: no group of options; there are all, options, " train --help=colours
   grep -q '^  -o,--output PATH *folder of the model' short || train --help | grep -q '^  -o,--output PATH *folder of the model'
 }
+
+@test "an option that has no use without another is refused without it, from a file too" {
+  local program flag needed
+  while read -r program flag needed; do
+    run -64 --separate-stderr "$program" -m nowhere "${flag%=*}" "${flag#*=}"
+    [ "$stderr" = "$program: ${flag%=*}: requires --$needed" ] || { echo "$program $flag: $stderr" && return 1; }
+  done <<END
+sample --cite-k=2 cite
+sample --max-len-a=2 source
+sample --max-len-b=2 source
+sample --max-source=9 source
+sample --span-gamma=0.5 copy-spans
+sample --retrieve-every=3 retrieve
+sample --retrieve-tokens=9 retrieve
+sample --system=x chat
+serve --retrieve-tokens=9 retrieve
+score --cite-k=2 cite
+eval-ppl --retrieve-mix=2 retrieve
+eval-ppl --retrieve-log=x retrieve
+eval-ppl --tune-lambdas=0.5 tune
+eval-ppl --tune-thetas=1 tune
+END
+  echo 'cite-k = 2' >"$BATS_TEST_TMPDIR/file"
+  run -64 --separate-stderr sample -m nowhere --config "$BATS_TEST_TMPDIR/file" x
+  [ "$stderr" = 'sample: --cite-k: requires --cite' ]
+  echo 'cite-k = 3' >"$BATS_TEST_TMPDIR/file" # the default
+  run -66 sample -m nowhere --config "$BATS_TEST_TMPDIR/file" x
+}

@@ -71,7 +71,7 @@ same() {
 @test "a value that no config file can have is refused, and nothing is printed" {
   run --separate-stderr -64 tokenize -t bytes --document-separator $'\xff' --print-config x.txt
   [ -z "$output" ]
-  [[ $stderr == 'tokenize: --print-config: '*'is not UTF-8'* ]]
+  [[ $stderr == 'tokenize: --print-config: a config file cannot have --document-separator '*'is not UTF-8'* ]]
 }
 
 @test "a model of pairs is decoded by a beam, from its own file too" {

@@ -79,7 +79,7 @@ void AnswererOptions::fields(core::FieldList& f) {
   f("chat", chat,
       "format the \"messages\" of a request by the model's chat template, up to the beginning "
       "of the answer");
-  f("system", system, "--chat: system message before each conversation");
+  f("system", system, "--chat: system message before each conversation").needs("chat");
   const auto in_choices = f.group("Choices");
   f("domain-context", domain_context,
       "unconditional context: also compare choices by their gain over it (PMI)");
@@ -92,7 +92,7 @@ void AnswererOptions::fields(core::FieldList& f) {
   memory.fields(f);
   const auto in_citations = f.group("Citations");
   f("cite", cite, "print the stored contexts and n-grams that predicted each scored token");
-  f("cite-k", cite_k, "cited contexts per token").between(1, 65536);
+  f("cite-k", cite_k, "cited contexts per token").between(1, 65536).needs("cite");
 }
 
 Answerer::Answerer(const AnswererOptions& options)
@@ -114,7 +114,6 @@ Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
   encoder_ = tokenizer_->encoder();
   special_text_.emplace(*tokenizer_);
   if (options_.chat) chat_ = model::chat_of(loaded_.folder);
-  if (!options_.system.empty() && !options_.chat) core::bad_usage("--system: requires --chat");
   const auto& windows = options_.windows;
   const auto chosen = batch::chosen_beginning(windows.begin, tokenizer_.get(), loaded_.folder);
   if (chosen.value_or(-1) >= 0) empty_ = begin_ = {*chosen};

@@ -106,6 +106,7 @@ void SpanOptions::fields(core::FieldList& f) {
       "copied spans (NEST): after a token predicted by the datastores, copy up to N tokens that "
       "follow its entry while the model accepts them")
       .between(0, 4096);
+  f.rest_needs("copy-spans");
   f("span-gamma", gamma,
       "accept a copied token if its probability is at least X times the most probable token's; "
       "1: only the most probable token, above 1: none")
@@ -118,6 +119,7 @@ void SpanOptions::fields(core::FieldList& f) {
 void TranslationOptions::fields(core::FieldList& f) {
   const auto in_translation = f.group("Translation");
   f("source", source, "translate: each prompt is a source sentence of an encoder-decoder");
+  f.rest_needs("source");
   f("max-len-a", max_len_a,
       "bound a translation by a x + b tokens, x being the tokens of the source")
       .between(0, 1e6);
@@ -165,7 +167,7 @@ void GeneratorOptions::fields(core::FieldList& f) {
       {"auto", "float32", "bfloat16", "int8", "file"});
   const auto in_citations = f.group("Citations");
   f("cite", cite, "print the stored contexts and n-grams that predicted each token");
-  f("cite-k", cite_k, "cited contexts per token").between(1, 65536);
+  f("cite-k", cite_k, "cited contexts per token").between(1, 65536).needs("cite");
   spans.fields(f);
 }
 

@@ -152,12 +152,11 @@ void PromptOptions::fields(core::FieldList& f) {
   f("chat", chat,
       "format each prompt as a user's turn, and the \"messages\" of a JSON line as a "
       "conversation, by the model's chat template");
-  f("system", system, "--chat: system message before each conversation");
+  f("system", system, "--chat: system message before each conversation").needs("chat");
 }
 
 PromptReader PromptOptions::open(const GeneratorOptions& options, const std::string& folder,
     text::Chat::Revision revision) const {
-  if (!system.empty() && !chat) core::bad_usage("--system: requires --chat");
   if (chat && (options.translation.source || options.begin != "auto"))
     core::bad_usage("--{}: cannot be combined with --chat, whose template makes the whole text",
         options.translation.source ? "source" : "bos");

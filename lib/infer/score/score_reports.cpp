@@ -19,7 +19,8 @@ void ReportOptions::fields(core::FieldList& f) {
       .between(1, 65536);
   f("fail-above", fail_above, "exit with 1 if the perplexity is higher").above(0, 1e12).or_none();
   f("timings", timings, "file for the timings: seconds, tokens_per_s");
-  f("retrieve-log", retrieve_log, "file for the retrieved passages of each window, as JSON lines");
+  f("retrieve-log", retrieve_log, "file for the retrieved passages of each window, as JSON lines")
+      .needs("retrieve");
 }
 
 void ReportOptions::check(const std::string& output) const {
@@ -58,9 +59,7 @@ Reports::Reports(
   if (!options.per_token.empty())
     reports_.push_back(per_token_file(options.per_token, data, memory, evaluation.signature(data)));
   if (!options.timings.empty()) timings_.emplace(options.timings);
-  if (options.retrieve_log.empty()) return;
-  if (!evaluation.retrieves()) core::bad_usage("--retrieve-log: requires --retrieve");
-  retrieve_log_.emplace(options.retrieve_log);
+  if (!options.retrieve_log.empty()) retrieve_log_.emplace(options.retrieve_log);
 }
 
 Totals Reports::score(const std::function<void(std::uint64_t)>& progress) {

@@ -45,6 +45,7 @@ Grid make_grid(MemoryPlan memory, const TuneOptions& options) {
   if (!memory.any())
     core::bad_usage(
         "--tune: nothing to tune; add {}", flags_of_kinds([](const auto&) { return true; }));
+  expect_used(core::changed(options), [&](const SourceKind& kind) { return kind.any(memory); });
   const bool apart = tempers_apart(memory, options);
   Grid grid;
   for (const auto& axis : memory.axes()) {
@@ -346,6 +347,7 @@ void TuneOptions::fields(core::FieldList& f) {
   const auto in_tuning = f.group("Tuning");
   f("tune", data,
       "validation shard on which temperatures, thetas and interpolation weights are tuned");
+  f.rest_needs("tune");
   f("tune-output", output, "file for the tuned values, for --config");
   for (const auto* const kind : source_kinds())
     for (const auto& axis : kind->axis_facts()) {
@@ -368,7 +370,6 @@ std::vector<double> TuneOptions::of(const std::string& axis) const {
 }
 
 void TuneOptions::check(const std::vector<std::string>& files) const {
-  if (!output.empty() && data.empty()) core::bad_usage("--tune-output: requires --tune");
   if (data == "-" && std::find(files.begin(), files.end(), "-") != files.end())
     core::bad_usage("--tune: two inputs are -, but stdin can be read only once");
 }

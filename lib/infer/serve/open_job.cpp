@@ -102,7 +102,7 @@ std::size_t find_piece(std::string_view text, std::string_view piece, std::size_
 
 MemoryOptions request_memory(const MemoryOptions& started, const std::string& asked) {
   MemoryOptions memory = started;
-  memory.flags.clear();
+  memory.chosen.clear();
   const auto fields = core::list_fields(memory).all();
   const Json json = core::parse_json(asked, "memory");
   std::vector<std::pair<const core::Field*, std::string>> given;
@@ -113,7 +113,7 @@ MemoryOptions request_memory(const MemoryOptions& started, const std::string& as
         fields.begin(), fields.end(), [&](const auto& one) { return one.key() == key; });
     if (field == fields.end() || key == "tuned_on")
       core::bad_usage("{}: is not an option of a memory", name.substr(0, 40));
-    memory.flags.insert(field->name);
+    memory.chosen.insert(field->name);
     given.emplace_back(&*field, name);
     // Before the values are taken, because the request may give an option of what it leaves out.
     if (const auto* const kind = kind_of(*field); kind != nullptr && names_files(*field))

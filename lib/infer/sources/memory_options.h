@@ -49,9 +49,12 @@ struct MemoryOptions : Slots {
   std::vector<std::string> gate;  ///< fitted gates as texts: see Gate
   std::string tuned_on;  ///< fingerprint of the data on which the parameters were tuned, for the
                          ///< signature
-  /// Names of the options that the user gave for this run, not in a config file: plan_memory()
-  /// refuses those of sources that do not take part.
-  std::set<std::string> flags;
+  /// Names of the options that must have a use: plan_memory() refuses those of sources that do not
+  /// take part.
+  std::set<std::string> chosen;
+  /// Adds to `chosen` the options that are not at their defaults, unless they were tuned: a tuned
+  /// file may have options of sources that are left out now.
+  void choose();
   /// Lists the options of each of source_kinds(), then the common ones.
   void fields(core::FieldList& f);
 };

@@ -54,21 +54,6 @@ bool learns(const MemoryOptions& o, const PlanContext& context) {
   return std::ranges::any_of(source_kinds(), asked) && !share_given(o);
 }
 
-// Refuses options given as flags whose sources do not take part.
-void expect_used(const MemoryOptions& o, const PlanContext& context, const MemoryPlan& plan) {
-  for (const auto* const kind : source_kinds())
-    for (const auto& name : kind->options()) {
-      const auto uses = [&](const SourceKind& one) {
-        return &one == kind || std::ranges::count(one.facts().borrows, name) > 0;
-      };
-      const auto serves = [&](const auto* one) {
-        return uses(*one) && (one->any(plan) || one->asked(o, context));
-      };
-      if (o.flags.contains(name) && std::ranges::none_of(source_kinds(), serves))
-        core::bad_usage("--{}: requires {}", name, flags_of_kinds(uses));
-    }
-}
-
 MemoryPlan plan_of(const MemoryOptions& options, PlanContext context) {
   MemoryPlan plan;
   plan.online_asked = options.weights == "online";
@@ -82,7 +67,8 @@ MemoryPlan plan_of(const MemoryOptions& options, PlanContext context) {
   for (const auto* const kind : source_kinds()) kind->plan(options, context, plan);
   if (plan.gates.any() && !plan.gates.gate.rows.empty()) plan.gates.expect_fitted();
   for (const auto* const kind : source_kinds()) kind->load(options, context, plan);
-  expect_used(options, context, plan);
+  expect_used({options.chosen.begin(), options.chosen.end()},
+      [&](const SourceKind& kind) { return kind.any(plan) || kind.asked(options, context); });
   give_constants(plan);
   bound_shares(options, plan);
   plan.online = context.online && plan.any();
@@ -143,6 +129,24 @@ std::string flags_of_kinds(const std::function<bool(const SourceKind&)>& is) {
   flags.pop_back();
   if (flags.empty()) return last;
   return fmt::format("{} or {}", fmt::join(flags, ", "), last);
+}
+
+void expect_used(const std::vector<std::string>& names,
+    const std::function<bool(const SourceKind&)>& takes_part) {
+  for (const auto* const kind : source_kinds())
+    for (const auto& name : kind->options()) {
+      const auto uses = [&](const SourceKind& one) {
+        return &one == kind || std::ranges::count(one.facts().borrows, name) > 0;
+      };
+      const auto serves = [&](const auto* one) { return uses(*one) && takes_part(*one); };
+      if (std::ranges::count(names, name) > 0 && std::ranges::none_of(source_kinds(), serves))
+        core::bad_usage("--{}: requires {}", name, flags_of_kinds(uses));
+    }
+}
+
+void MemoryOptions::choose() {
+  if (tuned_on.empty())
+    std::ranges::copy(core::changed(*this), std::inserter(chosen, chosen.end()));
 }
 
 void MemoryOptions::fields(core::FieldList& f) {

@@ -96,8 +96,8 @@ struct PlanContext {
 };
 
 /// Resolves the options with the files that are open, and opens none (see OpenMemories). Throws
-/// Error{usage} for options that contradict each other or the model, for options.flags of sources
-/// that do not take part, and for --min-pointers with datastores that do not support it.
+/// Error{usage} for options that contradict each other or the model, for chosen options of
+/// sources that do not take part, and for --min-pointers with datastores that do not support it.
 MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
     const nn::Model& model, const model::TrainingFacts& facts = {}, OpenMemories open = {});
 

@@ -395,4 +395,8 @@ const std::vector<const SourceKind*>& source_kinds();
 /// --ngrams or --ensemble".
 std::string flags_of_kinds(const std::function<bool(const SourceKind&)>& is);
 
+/// Throws Error{usage} for the first of `names` that is an option of kinds that take no part.
+void expect_used(const std::vector<std::string>& names,
+    const std::function<bool(const SourceKind&)>& takes_part);
+
 }  // namespace infer

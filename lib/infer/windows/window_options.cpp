@@ -119,6 +119,7 @@ void RetrieveOptions::fields(core::FieldList& f) {
   f("retrieve", index,
       "index of passages (bm25-search build); the best passage is prepended to the context; see "
       "tessera-memories(7)");
+  f.rest_needs("retrieve");
   f("retrieve-every", every, "retrieve again every N tokens (stride)").between(1, 16e6);
   f("retrieve-query", query, "query: the last N tokens of the text").between(1, 16e6);
   f("retrieve-tokens", tokens,
@@ -139,6 +140,7 @@ void RetrieveOptions::turn_fields(core::FieldList& f) {
   f("retrieve", index,
       "index of passages (bm25-search build); the best ones are put into the last turn of a chat; "
       "see tessera-memories(7)");
+  f.rest_needs("retrieve");
   f("retrieve-tokens", tokens, "most tokens of a passage; auto: 256").between(1, 16e6).or_auto();
 }
 

@@ -32,8 +32,7 @@ void ShapeOptions::fields(core::FieldList& f) {
 void VocabularyOptions::fields(core::FieldList& f) {
   f("tied", tied, "tie the softmax's weights to the input embedding");
   f("cutoffs", cutoffs,
-      "cutoffs of the adaptive input and softmax: first token id of each rarer cluster; none: "
-      "plain softmax")
+      "adaptive input and softmax: first token id of each rarer cluster [a plain softmax]")
       .between(1, kMostTypes);
   f("div-val", factor, "adaptive: divide the embedding size by this factor from cluster to cluster")
       .between(1, kMostWidth);

@@ -83,9 +83,9 @@ DOCTEST_TEST_CASE("flags, values and arguments reach the options") {
   DOCTEST_CHECK(outcome.options.files == std::vector<std::string>{"a", "b", "-"});
   DOCTEST_CHECK(outcome.context.seed == 7);
   DOCTEST_CHECK(outcome.context.jobs == 3);
-  DOCTEST_CHECK(outcome.context.was_given("size"));
-  DOCTEST_CHECK(outcome.context.was_given("seed"));
-  DOCTEST_CHECK(!run({}).context.was_given("size"));
+  DOCTEST_CHECK(outcome.context.given.contains("size"));
+  DOCTEST_CHECK(outcome.context.given.contains("seed"));
+  DOCTEST_CHECK(!run({}).context.given.contains("size"));
   DOCTEST_CHECK(run({}).context.jobs >= 1);
   DOCTEST_CHECK(run({"--size", "1", "--size", "2"}).options.size == 2);
   DOCTEST_CHECK(run({"-j", "1", "-o", "a", "-j", "2", "-o", "b"}).context.jobs == 2);

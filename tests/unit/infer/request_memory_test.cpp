@@ -41,11 +41,11 @@ DOCTEST_TEST_CASE("a request that leaves a source out leaves out what only the s
   tiny::stores(started).folders = {"store"};
   tiny::stores(started).k = 7;
   tiny::context(started).combine = "both";
-  started.flags = {"datastore", "k", "combine"};
+  started.chosen = {"datastore", "k", "combine"};
   const auto without = infer::request_memory(started, R"({"datastore": []})");
   DOCTEST_CHECK(tiny::context(without).combine == "joint");
   DOCTEST_CHECK(tiny::stores(without).k == infer::StoreOptions().k);
-  DOCTEST_CHECK(without.flags == std::set<std::string>{"datastore"});
+  DOCTEST_CHECK(without.chosen == std::set<std::string>{"datastore"});
   tiny::context(started).combine = "interpolate";
   DOCTEST_CHECK(tiny::context(infer::request_memory(started, R"({"datastore": []})")).combine ==
                 "interpolate");

@@ -1,4 +1,4 @@
-// Options given as flags for sources that do not take part.
+// Options chosen for sources that do not take part.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -14,7 +14,7 @@ DOCTEST_TEST_CASE("an option given for a source that does not take part is refus
   std::size_t refused = 0;
   for (const auto* const kind : infer::source_kinds())
     for (const auto& name : kind->options()) {
-      options.flags = {name};
+      options.chosen = {name};
       const auto error = thrown([&] { infer::plan_memory(options, windows, model); });
       DOCTEST_CHECK_MESSAGE(error.code == 64, name);
       DOCTEST_CHECK_MESSAGE(error.text.starts_with("--" + name + ": requires --"), error.text);
@@ -31,14 +31,14 @@ DOCTEST_TEST_CASE("an option given for a source that takes part is not refused")
   tiny::cache(options).positions = 5;
   for (const auto* const kind : infer::source_kinds())
     for (const auto& name : kind->options()) {
-      options.flags = {name, "memory", "cache"};
+      options.chosen = {name, "memory", "cache"};
       const bool present = kind->name() == "memory" || kind->name() == "cache";
       const auto error = thrown([&] { infer::plan_memory(options, windows, model); });
       DOCTEST_CHECK_MESSAGE((error.code == 0) == present, name, error.text);
     }
   // Options that two sources use require one of them.
   tiny::context(options).memory = "none";
-  options.flags = {"joint-temperature"};
+  options.chosen = {"joint-temperature"};
   DOCTEST_CHECK(thrown([&] {
     infer::plan_memory(options, windows, model);
   }).names("--joint-temperature: requires --memory or --datastore"));
