@@ -289,7 +289,9 @@ std::string other_fingerprint(
 
 Loaded load(const std::string& path, torch::Device device, std::optional<torch::Dtype> dtype,
     const std::string& adapter_folder, std::shared_ptr<WeightTaker> taker) {
-  if (dtype == torch::kBFloat16) nn::note_half_products("--dtype bfloat16", device);
+  if (dtype == torch::kBFloat16)
+    nn::note_half_products(
+        "--dtype bfloat16", "they take several times as long as in float32", device);
   if (const auto run = unfinished_run(path); run && adapter_folder.empty())
     return load_unfinished(*run, device, dtype);
   const auto beside = adapter_folder.empty() ? Beside::refused : Beside::left;

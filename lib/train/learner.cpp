@@ -1,6 +1,7 @@
 #include "train/learner.h"
 
 #include "nn/base/runtime.h"
+#include "nn/kernels/gemm.h"
 
 namespace train {
 namespace {
@@ -268,9 +269,10 @@ bool Learner::is_fixed(std::int64_t step, const MicroBatch& rows, const nn::Batc
 
 torch::Tensor Learner::differentiate(const nn::Batch& batch, const MicroBatch& micro,
     const MicroBatch& rows, const nn::MemoryRule& rule, BatchShard& batch_shard, torch::Tensor* g) {
+  const nn::RoundedProducts rounded(bfloat16_ && device_.is_cpu());
   nn::Hidden hidden;
   {
-    const nn::Autocast autocast(bfloat16_, device_);
+    const nn::Autocast autocast(bfloat16_ && !device_.is_cpu(), device_);
     const auto pass = [&] {
       hidden = model_->architecture->forward(batch, carries_state_ ? &batch_shard.state : nullptr);
     };

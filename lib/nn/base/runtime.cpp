@@ -169,13 +169,12 @@ void expect_torch(const std::string& built, const std::string& loaded) {
       built, loaded.empty() ? "an older one" : loaded);
 }
 
-void note_half_products(const std::string& option, torch::Device device) {
+void note_half_products(
+    const std::string& option, const std::string& effect, torch::Device device) {
   static bool said = false;
   if (!device.is_cpu() || has_half_products() || std::exchange(said, true)) return;
-  say(
-      fmt::format("{}: this processor has no products in bfloat16 (AVX-512 BF16); they take "
-                  "several times as long as those in float32",
-          option));
+  say(fmt::format(
+      "{}: this processor has no products in bfloat16 (AVX-512 BF16); {}", option, effect));
 }
 
 }  // namespace nn

@@ -2,6 +2,7 @@
 // Row-major float32 matrix product on LibTorch's BLAS. In a parallel region it runs on one thread,
 // so that loops over sequences can call it.
 
+#include <atomic>
 #include <cstdint>
 #include <type_traits>
 
@@ -10,6 +11,21 @@ extern "C" void sgemm_(const char* transpose_a, const char* transpose_b, const i
     const int* ldb, const float* beta, float* c, const int* ldc);
 
 namespace nn {
+
+/// During its lifetime, if `on`, large float32 products of the process round their factors to
+/// bfloat16, which is faster with AVX-512 BF16 (nn/product/sgemm.h; none without TESSERA_SGEMM).
+/// Sums stay float32.
+class RoundedProducts {
+ public:
+  explicit RoundedProducts(bool on) : before_(on_.exchange(on || on_)) {}
+  ~RoundedProducts() { on_ = before_; }
+  RoundedProducts(RoundedProducts&&) = delete;
+  static bool on() { return on_; }
+
+ private:
+  static inline std::atomic<bool> on_ = false;
+  bool before_;
+};
 
 /// A view of a matrix (rows, columns); row i begins at data + i * stride.
 template <class Float> struct MatrixOf {

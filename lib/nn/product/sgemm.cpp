@@ -82,7 +82,8 @@ void sgemm_(const char* transpose_a, const char* transpose_b, const int* m, cons
     const int* k, const float* alpha, const float* a, const int* lda, const float* b,
     const int* ldb, const float* beta, float* c, const int* ldc) {
   const bool add = *beta == 1;
-  if (!nn::taken || !nn::pays(*n, *m, *k) || (!add && *beta != 0) || *alpha == 0) {
+  const bool rounded = nn::RoundedProducts::on();
+  if (!(nn::taken || rounded) || !nn::pays(*n, *m, *k) || (!add && *beta != 0) || *alpha == 0) {
     nn::blas_sgemm()(transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     return;
   }
@@ -90,5 +91,5 @@ void sgemm_(const char* transpose_a, const char* transpose_b, const int* m, cons
     return nn::is_turned(turned) ? nn::SgemmFactor{at, 1, stride} : nn::SgemmFactor{at, stride, 1};
   };
   nn::multiply_together({*n, *m, *k, *alpha, factor(b, *ldb, *transpose_b),
-      factor(a, *lda, *transpose_a), add, c, *ldc});
+      factor(a, *lda, *transpose_a), add, c, *ldc, rounded});
 }

@@ -1,6 +1,11 @@
 #include "nn/product/sgemm_kernels.h"
 
+#ifdef __AVX512BF16__
+#include <immintrin.h>
+#endif
+
 #include <algorithm>
+#include <bit>
 #include <utility>
 #include <vector>
 
@@ -11,6 +16,11 @@ namespace {
 
 using Lanes = vec::Floats;
 constexpr bool kWide = vec::kFloats == 16;
+#ifdef __AVX512BF16__
+constexpr bool kHasPairs = kWide;
+#else
+constexpr bool kHasPairs = false;
+#endif
 // Size of a tile, whose sums fill most of the registers.
 constexpr std::int64_t kVectors = kWide ? 4 : 2, kTileRows = kWide ? 6 : 4,
                        kTileColumns = kVectors * vec::kFloats;
@@ -100,9 +110,68 @@ void pack(const SgemmFactor& b, std::int64_t columns, std::int64_t depth, float*
   }
 }
 
+// Returns the upper half of the nearest bfloat16, ties to even.
+std::uint32_t to_bfloat16(float x) {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  return x != x ? 0x7fc0u : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+}
+
+// Number of lines of `depth` rounded terms: with kHasPairs, a line has the terms 2 k and 2 k + 1 as
+// pairs; a missing last term is zero.
+std::int64_t lines_of(std::int64_t depth) { return kHasPairs ? (depth + 1) / 2 : depth; }
+
+float rounded(float term, float next) {
+  const auto low = to_bfloat16(term);
+  return std::bit_cast<float>(kHasPairs ? low | to_bfloat16(next) << 16 : low << 16);
+}
+
+// Rounds `depth` lines of `width` terms to bfloat16. `from` and `to` may be the same.
+void round_lines(const float* from, std::int64_t stride, std::int64_t depth, std::int64_t width,
+    float scale, float* to, std::int64_t to_stride) {
+  constexpr std::int64_t kTerms = kHasPairs ? 2 : 1;
+  for (std::int64_t k = 0; k < depth; k += kTerms, from += kTerms * stride, to += to_stride) {
+    const bool both = k + 1 < depth;
+    const float* const next = both ? from + stride : from;
+#pragma omp simd
+    for (std::int64_t i = 0; i < width; ++i)
+      to[i] = rounded(scale * from[i], both ? scale * next[i] : 0);
+  }
+}
+
+// Rounds a block of A to bfloat16. Its element (i, k) is then to[i * row + k * column] of the result.
+SgemmFactor round_block(
+    const SgemmFactor& a, std::int64_t rows, std::int64_t depth, float scale, float* to) {
+  const std::int64_t lines = lines_of(depth), whole = kHasPairs ? depth / 2 : depth;
+  if (a.column != 1) {
+    round_lines(a.at, a.column, depth, rows, scale, to, rows);
+    return {to, 1, rows};
+  }
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const float* const from = a.at + i * a.row;
+    float* const line = to + i * lines;
+#pragma omp simd
+    for (std::int64_t k = 0; k < whole; ++k)
+      line[k] = kHasPairs ? rounded(scale * from[2 * k], scale * from[2 * k + 1])
+                          : rounded(scale * from[k], 0);
+    if (whole < lines) line[whole] = rounded(scale * from[depth - 1], 0);
+  }
+  return {to, lines, 1};
+}
+
+// Returns sum + x y; for pairs, sum + the product of the first halves + that of the second.
+template <bool kPairs> Lanes add_product(Lanes sum, float x, Lanes y) {
+#ifdef __AVX512BF16__
+  if constexpr (kPairs) {
+    const auto factor = reinterpret_cast<__m512bh>(_mm512_set1_ps(x));
+    return Lanes(_mm512_dpbf16_ps(__m512(sum), factor, reinterpret_cast<__m512bh>(y)));
+  }
+#endif
+  return sum + x * y;
+}
+
 // Computes one tile of C from kTileRows lines of A and the first kWidth vectors of a panel of B.
 // Only `rows` lines count. Elements of a line are `step` floats apart.
-template <int kWidth>
+template <int kWidth, bool kPairs>
 void tile(const float* const (&a)[kTileRows], std::int64_t step, const float* b, std::int64_t depth,
     bool add, float* c, std::int64_t c_row, std::int64_t rows, std::int64_t columns) {
   Lanes sum[kTileRows][kWidth] = {};
@@ -114,7 +183,7 @@ void tile(const float* const (&a)[kTileRows], std::int64_t step, const float* b,
     for (int i = 0; i < kTileRows; ++i) {
       const float x = a[i][k * step];
 #pragma GCC unroll 4
-      for (int v = 0; v < kWidth; ++v) sum[i][v] += x * row[v];
+      for (int v = 0; v < kWidth; ++v) sum[i][v] = add_product<kPairs>(sum[i][v], x, row[v]);
     }
   }
 #pragma GCC unroll 8
@@ -134,14 +203,15 @@ void tile(const float* const (&a)[kTileRows], std::int64_t step, const float* b,
 }
 
 // Chooses the narrowest tile that covers the columns.
+template <bool kPairs>
 void tile(const float* const (&a)[kTileRows], std::int64_t step, const float* b, std::int64_t depth,
     bool add, float* c, std::int64_t c_row, std::int64_t rows, std::int64_t columns) {
   if (columns <= vec::kFloats) {
-    tile<1>(a, step, b, depth, add, c, c_row, rows, columns);
+    tile<1, kPairs>(a, step, b, depth, add, c, c_row, rows, columns);
   } else if (columns <= 2 * vec::kFloats) {
-    tile<2>(a, step, b, depth, add, c, c_row, rows, columns);
+    tile<2, kPairs>(a, step, b, depth, add, c, c_row, rows, columns);
   } else {
-    tile<kVectors>(a, step, b, depth, add, c, c_row, rows, columns);
+    tile<kVectors, kPairs>(a, step, b, depth, add, c, c_row, rows, columns);
   }
 }
 
@@ -151,33 +221,46 @@ SgemmTile sgemm_tile() { return {kTileRows, kTileColumns}; }
 
 bool sgemm_is_wide() { return kWide; }
 
+bool sgemm_has_pairs() { return kHasPairs; }
+
 void multiply(const SgemmProduct& p) {
   thread_local Room room_a, room_b;
   // A needs no packing if a tile reads contiguous lines of it, or if consecutive tiles read the
   // same few cache lines.
-  const bool as_it_is = p.scale == 1 && (p.a.column == 1 || p.a.column % 16 == 0);
+  const bool as_it_is = p.scale == 1 && (p.a.column == 1 || p.a.column % 16 == 0) && !p.rounded;
   const std::int64_t most = std::min(kDepth, p.k);
   float* const packed_a =
       as_it_is ? nullptr : room_a.of(whole(std::min(kRows, p.m), kTileRows) * most);
   float* const packed_b = room_b.of(whole(std::min(kColumns, p.n), kTileColumns) * most);
+  const auto compute = kHasPairs && p.rounded ? tile<true> : tile<false>;
   for (std::int64_t j = 0; j < p.n; j += kColumns) {
     const std::int64_t columns = std::min(kColumns, p.n - j);
     for (std::int64_t k = 0; k < p.k; k += kDepth) {
       const std::int64_t depth = std::min(kDepth, p.k - k);
+      const std::int64_t lines = p.rounded ? lines_of(depth) : depth;
       const bool add = p.add || k > 0;
-      pack({p.b.at + k * p.b.row + j * p.b.column, p.b.row, p.b.column}, columns, depth, packed_b);
+      const SgemmFactor b{p.b.at + k * p.b.row + j * p.b.column, p.b.row, p.b.column};
+      if (!p.rounded || p.b.column != 1) pack(b, columns, depth, packed_b);
+      for (std::int64_t v = 0; p.rounded && v < columns; v += kTileColumns) {
+        float* const to = packed_b + v * depth;
+        const std::int64_t n = std::min(kTileColumns, columns - v);
+        if (p.b.column == 1) round_lines(b.at + v, b.row, depth, n, 1, to, kTileColumns);
+        else round_lines(to, kTileColumns, depth, kTileColumns, 1, to, kTileColumns);
+      }
       for (std::int64_t i = 0; i < p.m; i += kRows) {
         const std::int64_t rows = std::min(kRows, p.m - i);
-        const float* const from = p.a.at + i * p.a.row + k * p.a.column;
-        if (!as_it_is) pack({from, p.a.row, p.a.column}, rows, depth, p.scale, packed_a);
+        SgemmFactor from{p.a.at + i * p.a.row + k * p.a.column, p.a.row, p.a.column};
+        if (p.rounded) from = round_block(from, rows, depth, p.scale, packed_a);
+        else if (!as_it_is) pack(from, rows, depth, p.scale, packed_a);
+        const bool in_panels = !as_it_is && !p.rounded;
         for (std::int64_t v = 0; v < columns; v += kTileColumns)
           for (std::int64_t r = 0; r < rows; r += kTileRows) {
             const std::int64_t n = std::min(kTileRows, rows - r);
             const float* a[kTileRows];
             for (std::int64_t q = 0; q < kTileRows; ++q)
-              a[q] =
-                  as_it_is ? from + (r + std::min(q, n - 1)) * p.a.row : packed_a + r * depth + q;
-            tile(a, as_it_is ? p.a.column : kTileRows, packed_b + v * depth, depth, add,
+              a[q] = in_panels ? packed_a + r * depth + q
+                               : from.at + (r + std::min(q, n - 1)) * from.row;
+            compute(a, in_panels ? kTileRows : from.column, packed_b + v * depth, lines, add,
                 p.c + (i + r) * p.c_row + j + v, p.c_row, n, std::min(kTileColumns, columns - v));
           }
       }

@@ -22,6 +22,8 @@ struct SgemmProduct {
   bool add;
   float* c;
   std::int64_t c_row;
+  /// Rounds the factors, A times `scale`, to bfloat16. Sums are float32.
+  bool rounded = false;
 };
 
 /// Rows and columns of a tile. Products divided at tile boundaries are bit-identical to whole ones.
@@ -31,6 +33,10 @@ struct SgemmTile {
 SgemmTile sgemm_tile();
 /// Returns whether these kernels use 512-bit registers.
 bool sgemm_is_wide();
+
+/// Returns whether the processor's products in bfloat16 (AVX-512 BF16) compute rounded products,
+/// twice as fast as float32's.
+bool sgemm_has_pairs();
 
 /// Computes the product on the calling thread.
 void multiply(const SgemmProduct& product);

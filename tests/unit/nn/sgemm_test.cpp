@@ -43,10 +43,16 @@ struct ProductCase {
   Tensor before() const { return torch::linspace(-5, 5, m * (n + 3)).view({m, n + 3}); }
 
   Tensor expected() const {
-    const auto sum = torch::mm(a().to(torch::kFloat64), b().to(torch::kFloat64));
+    return expected_of(torch::mm(a().to(torch::kFloat64), b().to(torch::kFloat64)) * scale);
+  }
+  Tensor expected_of_rounded() const {
+    const auto rounded = [](const Tensor& x) { return x.to(torch::kBFloat16).to(torch::kFloat64); };
+    return expected_of(torch::mm(rounded(a() * scale), rounded(b())));
+  }
+  Tensor expected_of(const Tensor& product) const {
     auto all = before().to(torch::kFloat64);
     auto c = all.narrow(1, 0, n);
-    c.copy_(keep == 0 ? sum * scale : c * keep + sum * scale);
+    c.copy_(keep == 0 ? product : c * keep + product);
     return all;
   }
   Tensor found() const {
@@ -78,6 +84,43 @@ DOCTEST_TEST_CASE(
           DOCTEST_CAPTURE(c.name());
           DOCTEST_CHECK((c.found() - c.expected()).abs().max().item<double>() < 1e-5 * k);
         }
+}
+
+DOCTEST_TEST_CASE("rounded products are those of factors in bfloat16, with sums in float32") {
+  for (const bool taken_too : {false, true}) {
+    const Taken taken(taken_too);
+    const nn::RoundedProducts rounded(true);
+    for (const auto& [m, n, k] : std::vector<std::array<int, 3>>{
+             {64, 64, 64}, {67, 131, 97}, {385, 65, 41}, {33, 1030, 300}, {200, 527, 513}})
+      for (const bool turned_a : {false, true})
+        for (const bool turned_b : {false, true})
+          for (const auto& [scale, keep] :
+              std::vector<std::array<float, 2>>{{1, 0}, {1, 1}, {0.3f, 1}}) {
+            const ProductCase c{m, n, k, turned_a, turned_b, scale, keep};
+            DOCTEST_CAPTURE(c.name());
+            DOCTEST_CHECK(
+                (c.found() - c.expected_of_rounded()).abs().max().item<double>() < 1e-5 * k);
+            DOCTEST_CHECK((c.found() - c.expected()).abs().max().item<double>() > 1e-3);
+          }
+  }
+  const nn::RoundedProducts off(false);
+  const ProductCase c{64, 64, 64, false, false, 1, 0};
+  DOCTEST_CHECK((c.found() - c.expected()).abs().max().item<double>() < 1e-3);
+}
+
+DOCTEST_TEST_CASE("what is no number stays none in rounded products") {
+  const nn::RoundedProducts rounded(true);
+  auto x = torch::ones({64, 64}), y = torch::ones({64, 64});
+  x[5][7] = std::numeric_limits<float>::quiet_NaN();
+  x[7][9] = 1e-42f;
+  for (const std::int64_t terms : {64, 33}) {  // the last one has no second
+    x[6][terms - 1] = std::numeric_limits<float>::infinity();
+    const auto z = x.narrow(1, 0, terms).contiguous().mm(y.narrow(0, 0, terms));
+    DOCTEST_CHECK(std::isnan(z[5][0].item<float>()));
+    DOCTEST_CHECK(std::isinf(z[6][0].item<float>()));
+    DOCTEST_CHECK(z[7][0].item<float>() == doctest::Approx(static_cast<float>(terms - 1)));
+    DOCTEST_CHECK(z[4][0].item<float>() == static_cast<float>(terms));
+  }
 }
 
 DOCTEST_TEST_CASE("threads share a product without changing a bit of it") {
