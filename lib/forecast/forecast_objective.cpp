@@ -174,9 +174,7 @@ class VectorObjective : public train::Objective {
             window_loss(unit, model_.shape, windows[static_cast<std::size_t>(i)], steps, weights,
                 gradients == nullptr ? nullptr : gradients + i * model_.maps.numel());
     });
-    double sum = 0;
-    for (const double loss : losses) sum += loss;
-    return sum;
+    return std::accumulate(losses.begin(), losses.end(), 0.0);
   }
 
   const train::Recipe& recipe_;

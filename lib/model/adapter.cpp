@@ -1,5 +1,6 @@
 #include "model/adapter.h"
 
+#include "core/collect.h"
 #include "core/file_text.h"
 #include "model/checkpoint.h"
 
@@ -146,9 +147,7 @@ std::vector<std::vector<Adapter::Change>> Adapter::changes(
   const auto refused = [&](const std::string& tensor, const std::string& why) {
     core::bad_data("{}: tensor {}: {}", file_.name(), tensor, why);
   };
-  std::vector<std::string> modules;
-  for (const auto& [module, place] : places) modules.push_back(module);
-  auto saved = saved_modules(modules);
+  auto saved = saved_modules(core::keys_of(places));
   std::map<std::string, Change> changed;  // by module
   const auto change_of = [&](const std::string& module, const AdaptedMatrix& place) -> Change& {
     const auto found = changed.find(module);

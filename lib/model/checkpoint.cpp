@@ -9,6 +9,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "core/collect.h"
 #include "core/file_text.h"
 #include "core/temporary_file.h"
 
@@ -224,11 +225,7 @@ void CheckpointFiles::add_file(std::size_t file, const std::string& digest) {
   }
 }
 
-std::vector<std::string> CheckpointFiles::names() const {
-  std::vector<std::string> names;
-  for (const auto& [name, whole] : tensors_) names.push_back(name);
-  return names;
-}
+std::vector<std::string> CheckpointFiles::names() const { return core::keys_of(tensors_); }
 
 const CheckpointFiles::Whole& CheckpointFiles::of(const std::string& name) const {
   const auto found = tensors_.find(name);

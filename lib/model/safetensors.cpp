@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "core/collect.h"
 #include "core/json.h"
 
 namespace model {
@@ -23,9 +24,7 @@ const TensorEntry& TensorReader::entry(const std::string& tensor) const {
 }
 
 std::int64_t TensorReader::elements() const {
-  std::int64_t n = 0;
-  for (const auto& [name, entry] : entries_) n += entry.elements();
-  return n;
+  return core::sum_of(entries_, [](const auto& named) { return named.second.elements(); });
 }
 
 torch::Tensor TensorReader::read(const std::string& tensor) const {
@@ -102,8 +101,7 @@ std::string_view name_of(torch::Dtype dtype, const std::string& tensor) {
 }
 
 torch::Dtype dtype_of(std::string_view name, const std::string& origin, const std::string& tensor) {
-  for (const auto& known : kDtypes)
-    if (known.name == name) return known.dtype;
+  if (auto* const known = core::find_by(kDtypes, name, &DtypeName::name)) return known->dtype;
   core::bad_data("{}: tensor {}: unknown dtype \"{}\"", origin, tensor, name);
 }
 
@@ -195,9 +193,8 @@ void expect_tight(const std::map<std::string, SafetensorsReader::Entry>& entries
 }  // namespace
 
 std::string_view dtype_name(torch::Dtype dtype) {
-  for (const auto& known : kDtypes)
-    if (known.dtype == dtype) return known.name;
-  return {};
+  const auto* const known = core::find_by(kDtypes, dtype, &DtypeName::dtype);
+  return known != nullptr ? known->name : "";
 }
 
 void hash_tensor(core::Hasher& hasher, const std::string& name, const torch::Tensor& tensor) {

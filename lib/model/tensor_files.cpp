@@ -1,5 +1,6 @@
 #include "model/tensor_files.h"
 
+#include "core/collect.h"
 #include "core/file_text.h"
 
 namespace model {
@@ -78,11 +79,7 @@ const TensorReader& TensorFiles::reader(const std::string& tensor) const {
   return *found->second;
 }
 
-std::vector<std::string> TensorFiles::tensors() const {
-  std::vector<std::string> names;
-  for (const auto& [tensor, file] : where_) names.push_back(tensor);
-  return names;
-}
+std::vector<std::string> TensorFiles::tensors() const { return core::keys_of(where_); }
 
 const TensorEntry& TensorFiles::entry(const std::string& tensor) const {
   return reader(tensor).entry(tensor);

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include "core/collect.h"
 #include "model/adapter.h"
 #include "nn/base/pages.h"
 #include "nn/base/runtime.h"
@@ -216,9 +217,7 @@ void StoredWeights::find_names_of_part() {
 }
 
 std::int64_t StoredWeights::parameter_count() const {
-  std::int64_t count = 0;
-  for (const auto& weight : weights_) count += c10::multiply_integers(weight.shape);
-  return count;
+  return core::sum_of(weights_, [](const auto& w) { return c10::multiply_integers(w.shape); });
 }
 
 std::int64_t StoredWeights::active_parameter_count() const {

@@ -1,5 +1,6 @@
 #include "ngrams/ngram_index.h"
 
+#include "core/collect.h"
 #include "core/file_text.h"
 
 namespace ngrams {
@@ -70,11 +71,8 @@ void Folder::verify() const {
 }
 
 Index::Index(const std::vector<std::string>& folders)
-    : Index([&] {
-        std::vector<std::shared_ptr<const Folder>> opened;
-        for (const auto& folder : folders) opened.push_back(std::make_shared<const Folder>(folder));
-        return opened;
-      }()) {}
+    : Index(core::mapped(
+          folders, [](const auto& folder) { return std::make_shared<const Folder>(folder); })) {}
 
 Index::Index(std::vector<std::shared_ptr<const Folder>> folders) : folders_(std::move(folders)) {
   for (std::size_t i = 0; i < folders_.size(); ++i) {
@@ -102,21 +100,16 @@ std::uint64_t Index::vocabulary() const {
 }
 
 std::uint64_t Index::tokens() const {
-  std::uint64_t sum = 0;
-  for (const auto* part : parts_) sum += part->facts().end - part->facts().begin;
-  return sum;
+  return core::sum_of(
+      parts_, [](const auto* part) { return part->facts().end - part->facts().begin; });
 }
 
 Match Index::find(std::span<const std::uint32_t> tokens) const {
-  Match match{tokens.size(), {}};
-  for (const auto* part : parts_) match.ranks.push_back(part->find(tokens));
-  return match;
+  return {tokens.size(), core::mapped(parts_, [&](auto* part) { return part->find(tokens); })};
 }
 
 std::uint64_t Index::count(const Match& match) {
-  std::uint64_t sum = 0;
-  for (const auto& ranks : match.ranks) sum += ranks.size();
-  return sum;
+  return core::sum_of(match.ranks, [](const auto& ranks) { return ranks.size(); });
 }
 
 Followers Index::followers(const Match& match) const {
@@ -204,8 +197,8 @@ std::shared_ptr<const Index> Index::without(const shard::Fingerprints& texts) co
 }
 
 std::string Index::signature() const {
-  std::vector<std::string> names;
-  for (const auto& folder : folders_) names.push_back(folder->manifest().data.substr(0, 12));
+  const auto names = core::mapped(
+      folders_, [](const auto& folder) { return folder->manifest().data.substr(0, 12); });
   return fmt::format("{}", fmt::join(names, "+"));
 }
 

@@ -6,6 +6,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 
+#include "core/collect.h"
 #include "core/launcher.h"
 #include "ranks/transport.h"
 
@@ -198,8 +199,7 @@ class Nccl final : public Transport {
   }
 
   Tensor reduce_scatter(std::vector<Tensor> slices, bool by_tree) override {
-    std::vector<std::int64_t> lengths;
-    for (const auto& slice : slices) lengths.push_back(slice.numel());
+    const auto lengths = core::mapped(slices, &Tensor::numel);
     const auto row = row_of(lengths);
     if (by_tree || row == 0) return Transport::reduce_scatter(std::move(slices), by_tree);
     const Tensor whole = torch::zeros({size_, row}, slices[0].options());
@@ -226,10 +226,9 @@ class Nccl final : public Transport {
       return calls_.AllGather(
           mine.const_data_ptr(), whole.data_ptr(), count(mine), nccl::kUint8, comm_, stream());
     });
-    std::vector<Tensor> all;
-    for (std::int64_t rank = 0; rank < size_; ++rank)
-      all.push_back(whole[rank].narrow(0, 0, lengths[static_cast<std::size_t>(rank)]));
-    return all;
+    return core::generated(size_, [&](std::int64_t rank) {
+      return whole[rank].narrow(0, 0, lengths[static_cast<std::size_t>(rank)]);
+    });
   }
 
   void exchange(

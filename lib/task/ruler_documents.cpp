@@ -2,6 +2,8 @@
 
 #include "task/ruler_documents.h"
 
+#include "core/collect.h"
+
 namespace task {
 namespace {
 
@@ -166,8 +168,7 @@ RulerProblem DocumentTask::draw(
   near.resize(static_cast<std::size_t>(std::min<std::int64_t>(filling, std::ssize(near))));
   near.push_back(question.document);
   rng.shuffle(near);
-  std::vector<std::string> documents;
-  for (const auto i : near) documents.push_back(set_.documents[i]);
+  const auto documents = core::mapped(near, [&](std::size_t i) { return set_.documents[i]; });
   return {document_prompt(documents, question.text), question.answers};
 }
 
@@ -186,8 +187,7 @@ RulerProblem MadeDocumentTask::draw(
   Names names(rng);
   const auto asked = made_document(names, rng);
   const auto& [question, answer] = asked.asked[rng.below(asked.asked.size())];
-  std::vector<std::string> documents;
-  for (std::int64_t i = 0; i < filling; ++i) documents.push_back(made_document(names, rng).text);
+  auto documents = core::generated(filling, [&](auto) { return made_document(names, rng).text; });
   return {document_prompt(strewn(std::move(documents), {asked.text}, rng), question), {answer}};
 }
 

@@ -1,5 +1,6 @@
 #include "train/learner.h"
 
+#include "core/collect.h"
 #include "nn/base/runtime.h"
 #include "nn/kernels/gemm.h"
 
@@ -126,8 +127,8 @@ torch::Tensor FixedMicroBatch::run(const nn::Batch& batch, const Work& work) {
   batch_.inputs.copy_(batch.inputs);
   batch_.targets.copy_(batch.targets);
   batch_.weight.copy_(batch.weight);
-  std::vector<torch::Tensor> before;
-  for (const auto& [name, weight] : weights_) before.push_back(gradient_of(weight));
+  const auto before =
+      core::mapped(weights_, [](const auto& named) { return gradient_of(named.second); });
   sequence_.run([&] {
     for (const auto& [name, weight] : weights_) gradient_of(weight).reset();
     result_ = work(batch_);
@@ -380,8 +381,7 @@ void Learner::release_weights() {
 }
 
 torch::Tensor Learner::gather(const std::function<torch::Tensor(const BatchShard&)>& of) const {
-  std::vector<torch::Tensor> own;
-  for (const auto& batch_shard : batch_shards_) own.push_back(of(batch_shard));
+  const auto own = core::mapped(batch_shards_, of);
   if (own.size() == 1 && group_->is_alone()) return own[0];
   return torch::cat(group_->gather(torch::cat(own).to(torch::kCPU)));
 }

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include "core/collect.h"
 #include "train/gradient_shards.h"
 #include "train/log.h"
 
@@ -13,9 +14,7 @@ constexpr int kTimed = 3;  // timed steps, after one that is not timed
 constexpr std::int64_t kBytes = 4;  // of a number
 
 std::int64_t numbers_in(const NamedWeights& weights) {
-  std::int64_t numbers = 0;
-  for (const auto& [name, weight] : weights) numbers += weight.numel();
-  return numbers;
+  return core::sum_of(weights, [](const auto& named) { return named.second.numel(); });
 }
 
 std::int64_t largest(const std::vector<std::int64_t>& sizes) {
@@ -46,9 +45,7 @@ std::int64_t largest_bucket(
 core::OrderedJson plan(Objective& objective, const KeepOptions& keep) {
   const auto& settings = objective.settings();
   const auto& recipe = settings.recipe;
-  std::int64_t parameters = 0;
-  for (const auto& [name, weight] : objective.weights()) parameters += weight.numel();
-  const std::int64_t weights = 4 * parameters;
+  const std::int64_t parameters = numbers_in(objective.weights()), weights = 4 * parameters;
   const std::int64_t leaves = recipe.batches.accumulate * recipe.batches.batch_shards;
   const std::int64_t moments = 4 * moment_numbers(recipe.optimiser, objective.weights());
   const bool chosen =

@@ -1,5 +1,6 @@
 #include "train/shards.h"
 
+#include "core/collect.h"
 #include "nn/base/cuda.h"
 
 namespace train {
@@ -11,9 +12,7 @@ torch::Tensor numbers_of(const torch::Tensor& weight, const Piece& piece) {
 }
 
 std::int64_t size_of(const std::vector<Piece>& pieces) {
-  std::int64_t size = 0;
-  for (const auto& piece : pieces) size += piece.size();
-  return size;
+  return core::sum_of(pieces, &Piece::size);
 }
 
 // Gives a weight's storage memory for so many numbers, all its own.
@@ -47,8 +46,7 @@ std::vector<std::vector<Piece>> cut_in_pieces(
   std::stable_sort(whole.begin(), whole.end(), [&](std::size_t a, std::size_t b) {
     return weights[a].second.numel() > weights[b].second.numel();
   });
-  std::vector<std::int64_t> sizes;
-  for (const auto& of_rank : pieces) sizes.push_back(size_of(of_rank));
+  auto sizes = core::mapped(pieces, size_of);
   for (const auto i : whole) {
     const auto least = std::min_element(sizes.begin(), sizes.end());
     pieces[static_cast<std::size_t>(least - sizes.begin())].push_back(
@@ -126,10 +124,8 @@ std::vector<torch::Tensor> Shards::reduce(
   };
   std::vector<torch::Tensor> slices;
   for (std::size_t other = 0; other < ranks(); ++other) {
-    std::vector<torch::Tensor> numbers;
-    for (const auto& piece : pieces_of(other, which))
-      numbers.push_back(numbers_of(gradient_of(piece.weight), piece));
-    slices.push_back(laid_flat(std::move(numbers)));
+    slices.push_back(laid_flat(core::mapped(pieces_of(other, which),
+        [&](const Piece& piece) { return numbers_of(gradient_of(piece.weight), piece); })));
   }
   gradients.clear();
   const auto sent = side_.exists() ? slices : std::vector<torch::Tensor>();
@@ -173,12 +169,10 @@ std::vector<torch::Tensor> Shards::gather_on_first(
 
 void Shards::exchange_pieces(const std::vector<std::size_t>& which, bool first_alone) {
   const torch::NoGradGuard no_grad;
-  std::vector<torch::Tensor> own;
-  for (const auto i : own_of(which)) own.push_back(own_[i].second.flatten());
-  std::vector<std::int64_t> lengths;
-  for (std::size_t other = 0; other < ranks(); ++other)
-    lengths.push_back(size_of(pieces_of(other, which)));
-  const auto mine = laid_flat(std::move(own));
+  const auto lengths =
+      core::generated(ranks(), [&](std::size_t other) { return size_of(pieces_of(other, which)); });
+  const auto mine = laid_flat(
+      core::mapped(own_of(which), [&](std::size_t i) { return own_[i].second.flatten(); }));
   const auto all = first_alone ? gather_on_first(mine, lengths) : group_->gather(mine, lengths);
   if (first_alone && rank() != 0) return;
   std::vector<torch::Tensor> to, from;
@@ -236,8 +230,7 @@ torch::Tensor Shards::norm() {
 }
 
 torch::Tensor Shards::norm_on_device() {
-  std::vector<torch::Tensor> gradients;
-  for (const auto& [name, values] : own_) gradients.push_back(values.grad());
+  const auto gradients = core::mapped(own_, [](const auto& named) { return named.second.grad(); });
   const auto options = weights_.front().second.options().requires_grad(false);
   auto sum = gradients.empty() ? torch::zeros({1}, options.dtype(torch::kFloat64))
                                : torch::stack(at::_foreach_norm(gradients, 2))

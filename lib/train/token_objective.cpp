@@ -1,5 +1,6 @@
 #include "train/token_objective.h"
 
+#include "core/collect.h"
 #include "train/validation.h"
 
 namespace train {
@@ -94,9 +95,8 @@ Update TokenObjective::update(std::int64_t step, std::int64_t data) {
   if (!prefetch_)
     prefetch_.emplace(
         *run_.data, *run_.order, data, share, run_.rules, learner_.device(), run_.targets.get());
-  std::vector<MicroBatch> micro;
-  for (std::int64_t i = 0; i < share.count; ++i) micro.push_back(prefetch_->next());
-  return learner_.update(step, micro);
+  return learner_.update(
+      step, core::generated(share.count, [&](auto) { return prefetch_->next(); }));
 }
 
 std::vector<std::vector<torch::Tensor>> TokenObjective::block_weights() const {

@@ -1,5 +1,7 @@
 #include "infer/answers/window_scores.h"
 
+#include "core/collect.h"
+
 namespace infer {
 namespace {
 
@@ -134,11 +136,9 @@ void WindowScores::score_with_memory(
 std::shared_ptr<const OnlineWeights> WindowScores::learn(const std::vector<std::int64_t>& context,
     const nn::Hidden& hidden, const std::vector<Tensor>& ensemble) const {
   const auto scores = [&](std::int64_t begin, std::int64_t end) {
-    std::vector<Tensor> rows;
-    for (std::size_t i = 0; i < ensemble_.size(); ++i)
-      rows.push_back(
-          ensemble_[i]->loaded.model->head->log_probs(ensemble[i].slice(0, begin, end), nullptr));
-    return rows;
+    return core::generated(ensemble_.size(), [&](std::size_t i) {
+      return ensemble_[i]->loaded.model->head->log_probs(ensemble[i].slice(0, begin, end), nullptr);
+    });
   };
   WeightsLearner learner(plan_, window_, model_);
   for (const auto known = std::ssize(context) - 1; learner.scored() < known;)
@@ -265,9 +265,7 @@ std::vector<nn::Hidden> TreeEncoder::feed(const std::vector<const Tokens*>& rows
 std::vector<nn::Hidden> TreeEncoder::encode_stems(std::span<const TokenTree> trees) {
   if (trees.size() == 1 && trees[0].stem == kept_) return {kept_hidden_};
   open(std::ssize(trees));
-  std::vector<const Tokens*> rows;
-  for (const auto& tree : trees) rows.push_back(&tree.stem);
-  return feed(rows);
+  return feed(core::mapped(trees, [](const auto& tree) { return &tree.stem; }));
 }
 
 std::vector<EncodedTree> TreeEncoder::encode(std::span<const TokenTree> trees, bool keep) {

@@ -3,7 +3,7 @@
 // with a common prefix share pages until one of them writes.
 // Applies a selection of rows to per-row data.
 
-#include "core/base.h"
+#include "core/collect.h"
 
 namespace infer {
 
@@ -70,10 +70,7 @@ class PagedRows {
 /// Returns all[rows[0]], all[rows[1]], ...
 template <class T>
 std::vector<T> chosen(const std::vector<T>& all, const std::vector<std::int64_t>& rows) {
-  std::vector<T> out;
-  out.reserve(rows.size());
-  for (const auto row : rows) out.push_back(all[static_cast<std::size_t>(row)]);
-  return out;
+  return core::mapped<T>(rows, [&](auto row) { return all[static_cast<std::size_t>(row)]; });
 }
 
 }  // namespace infer

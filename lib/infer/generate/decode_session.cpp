@@ -36,9 +36,7 @@ std::vector<std::int64_t> first_numbers(std::int64_t n) {
 }
 
 std::vector<Tensor> outputs_of(const std::vector<nn::Hidden>& all) {
-  std::vector<Tensor> outputs;
-  for (const auto& hidden : all) outputs.push_back(hidden.output);
-  return outputs;
+  return core::mapped(all, &nn::Hidden::output);
 }
 
 }  // namespace
@@ -230,10 +228,9 @@ void Session::remember(StreamMemory& memory, const Fed& fed,
 // Returns log p by further models, from f (n, d) of each for a prompt's tokens.
 EnsembleRows Session::ensemble_rows(std::vector<Tensor> f) const {
   return [this, f = std::move(f)](std::int64_t begin, std::int64_t end) {
-    std::vector<Tensor> rows;
-    for (std::size_t i = 0; i < f.size(); ++i)
-      rows.push_back(ensemble_[i]->engine->head().log_probs(f[i].slice(0, begin, end), nullptr));
-    return rows;
+    return core::generated(f.size(), [&](std::size_t i) {
+      return ensemble_[i]->engine->head().log_probs(f[i].slice(0, begin, end), nullptr);
+    });
   };
 }
 
@@ -242,8 +239,7 @@ void Session::learn_weights(
     StreamMemory& memory, const Fed& fed, const std::vector<std::vector<std::int64_t>>& prompts) {
   for (std::size_t row = 0; row < prompts.size(); ++row) {
     WeightsLearner learner(memory_plan_, window_, model_);
-    std::vector<Tensor> f;
-    for (const auto& other : ensemble_) f.push_back(other->session.prompt_f_[row]);
+    auto f = core::mapped(ensemble_, [&](auto& other) { return other->session.prompt_f_[row]; });
     learner.learn(
         engine_.head(), prompts[row], fed[row], ensemble_rows(std::move(f)), size_of(prompts[row]));
     memory.take_weights(static_cast<std::int64_t>(row), learner.weights());
@@ -278,17 +274,15 @@ void Session::keep_last(const Fed& fed) {
 }
 
 nn::TokenPositions Session::last_place() const {
-  std::vector<std::int64_t> positions;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(rows_); ++i)
-    positions.push_back(texts_[i].length - 1);
+  const auto positions = core::generated(
+      static_cast<std::size_t>(rows_), [&](std::size_t i) { return texts_[i].length - 1; });
   const Tensor run = torch::arange(rows());
   return {run, torch::zeros_like(run), torch::tensor(positions, torch::kInt64)};
 }
 
 Tensor Session::log_probs_there() {
   const torch::NoGradGuard no_gradient;
-  std::vector<Tensor> ensemble;
-  for (const auto& other : ensemble_) ensemble.push_back(other->session.log_probs());
+  const auto ensemble = core::mapped(ensemble_, [](auto& of) { return of->session.log_probs(); });
   const Tensor rows = memory_->any() ? memory_->log_probs(engine_.head(), last_.output, last_.key,
                                            last_place(), ensemble)
                       : prefixed_    ? prefixed_->log_probs(engine_.head())
@@ -616,8 +610,7 @@ void Session::read_parts(const std::vector<std::int64_t>& parts) {
 std::vector<std::int64_t> Session::finish(const std::vector<bool>& complete) {
   for (const auto& other : ensemble_) other->session.finish(complete);
   const auto read = take_read(complete);
-  std::vector<std::int64_t> numbers;
-  for (const auto& one : read) numbers.push_back(one.numbers[0]);
+  auto numbers = core::mapped(read, [](const auto& one) { return one.numbers[0]; });
   if (!read.empty()) add_rows(read);
   return numbers;
 }

@@ -45,9 +45,7 @@ void LayeredEngine::forget(std::int64_t keep) {
 }
 
 void LayeredEngine::mark() {
-  std::vector<std::int64_t> twice;
-  for (std::int64_t i = 0; i < 2 * rows_; ++i) twice.push_back(i % rows_);
-  choose(twice);
+  choose(core::generated(2 * rows_, [&](auto i) { return i % rows_; }));
   marked_.emplace();
 }
 
@@ -55,9 +53,7 @@ void LayeredEngine::roll_back(const std::vector<std::int64_t>& tokens) {
   auto feeds = std::move(*marked_);
   marked_.reset();
   const bool any = std::ranges::any_of(tokens, [](auto n) { return n > 0; });
-  std::vector<std::int64_t> kept;
-  for (std::int64_t i = 0; i < rows_; ++i) kept.push_back(any ? rows_ + i : i);
-  choose(kept);
+  choose(core::generated(rows_, [&](auto i) { return any ? rows_ + i : i; }));
   if (!any) return;
   for (std::size_t i = 0; i < feeds.size(); ++i)
     feeds[i].tokens.resize(feeds[i].tokens.size() - static_cast<std::size_t>(tokens[i]));

@@ -190,8 +190,7 @@ void TransformerEngine::prepare(const std::vector<Token>& tokens) {
   const float* const from = vectors.const_data_ptr<float>();
   torch::Tensor waves;
   if (positions_ == nn::Positions::sinusoidal) {
-    std::vector<std::int64_t> positions;
-    for (const auto& token : tokens) positions.push_back(token.position);
+    const auto positions = core::mapped(tokens, &Token::position);
     waves = nn::sinusoids(torch::tensor(positions), d_).to(torch::kFloat32).contiguous();
   }
   for (std::int64_t i = 0; i < std::ssize(turns_) * n; ++i)

@@ -1,5 +1,7 @@
 #include "infer/score/samples.h"
 
+#include "core/collect.h"
+
 namespace infer {
 namespace {
 
@@ -44,9 +46,8 @@ ShareProblem problem_of(const Components& at, const Mixture& mixture) {
 }
 
 std::vector<double> values_at(const Grid& grid, const std::vector<std::size_t>& places) {
-  std::vector<double> values;
-  for (std::size_t i = 0; i < places.size(); ++i) values.push_back(grid.axes[i].values[places[i]]);
-  return values;
+  return core::generated(
+      places.size(), [&](std::size_t i) { return grid.axes[i].values[places[i]]; });
 }
 
 // Returns the parts with the biases of the point.
@@ -184,8 +185,7 @@ void Samples::add(Parts parts) {
   }
   if (first < n) kept_ += (n - first + stride_ - 1) / stride_;
   shape_ = std::move(parts);
-  std::int64_t width = 0;
-  for (const auto& column : columns_) width += column.width;
+  const auto width = core::sum_of(columns_, &Column::width);
   while (kept_ * width * static_cast<std::int64_t>(sizeof(double)) > most_bytes_ && kept_ > 1)
     thin();
 }

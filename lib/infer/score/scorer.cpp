@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "core/collect.h"
 #include "nn/base/upload.h"
 
 namespace infer {
@@ -102,8 +103,7 @@ struct Forwarded {
     return all;
   }
   void send() {
-    std::vector<Tensor> all;
-    for (const Tensor* const tensor : results()) all.push_back(*tensor);
+    const auto all = core::mapped(results(), [](const Tensor* tensor) { return *tensor; });
     come = nn::Download(all, torch::kFloat64);
   }
   void receive() {
@@ -246,8 +246,7 @@ class Walk {
 
   // Memory keys and queries come from the windows encoded after their top passage.
   void encode_behind(const std::vector<Prefixes>& prefixes, Forwarded& done) {
-    std::vector<std::int64_t> lengths;
-    for (const Span& span : done.spans) lengths.push_back(span.length);
+    const auto lengths = core::mapped(done.spans, &Span::length);
     const PrefixedBatch prefixed = prepend(done.host, lengths, prefixes);
     const nn::Hidden hidden = model_.architecture->forward(prefixed.batch.to(device_), nullptr);
     done.hidden = without_prefixes(hidden, prefixed, lengths);

@@ -39,9 +39,7 @@ void descend(const ShareNumbers& curvature, const ShareNumbers& linear, ShareNum
 // -mean log(x p) + sum x. Its minimum over x >= 0 has sum 1, so the constraint on the sum is not
 // needed.
 double free_loss(const Tensor& p, const Tensor& weight, const ShareNumbers& x) {
-  double sum = 0;
-  for (const double one : x) sum += one;
-  return loss_of(mix(p, x), weight) + sum;
+  return loss_of(mix(p, x), weight) + std::accumulate(x.begin(), x.end(), 0.0);
 }
 
 // Fits shares of the sources (S, R), starting from `at`.
@@ -74,8 +72,7 @@ void fit_simplex(const Tensor& p, const Tensor& weight, ShareNumbers& at) {
       lower = free_loss(p, weight, next) < value + 0.1 * length * slope;
     }
     if (!lower) return;  // only rounding is left
-    double sum = 0;
-    for (const double one : next) sum += one;
+    const double sum = std::accumulate(next.begin(), next.end(), 0.0);
     for (std::size_t i = 0; i < n; ++i) at[i] = next[i] / sum;
   }
 }

@@ -274,9 +274,7 @@ class ContextKind : public KindOf<ContextOptions, ContextPlan, ContextSource> {
   }
 
   std::vector<std::string> names(const MemoryPlan& plan) const override {
-    std::vector<std::string> names;
-    for (const auto* const part : parts_asked(own(plan))) names.push_back(part->name);
-    return names;
+    return core::mapped(parts_asked(own(plan)), [](const auto* part) { return part->name; });
   }
 };
 

@@ -1,5 +1,7 @@
 #include "infer/sources/ensemble.h"
 
+#include "core/collect.h"
+
 namespace infer {
 namespace {
 
@@ -53,16 +55,14 @@ std::vector<EnsembleWeight> EnsembleOptions::shares() const {
 }
 
 std::vector<std::string> ensemble_texts(const std::vector<EnsembleWeight>& shares) {
-  std::vector<std::string> texts;
-  for (const auto& share : shares)
-    texts.push_back(share.gated ? fmt::format("{}:{}", share.folder, MemoryWeight::kGate)
-                                : fmt::format("{}:{}", share.folder, share.lambda));
-  return texts;
+  return core::mapped(shares, [](const auto& share) {
+    return share.gated ? fmt::format("{}:{}", share.folder, MemoryWeight::kGate)
+                       : fmt::format("{}:{}", share.folder, share.lambda);
+  });
 }
 
 std::vector<double> EnsemblePlan::temperatures() const {
-  std::vector<double> all;
-  for (const auto& share : shares) all.push_back(share.temperature);
+  auto all = core::mapped(shares, &EnsembleWeight::temperature);
   return std::count(all.begin(), all.end(), 1) == std::ssize(all) ? std::vector<double>{} : all;
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/ranges.h>
 
+#include "core/collect.h"
 #include "infer/sources/source.h"
 
 namespace infer {
@@ -105,9 +106,8 @@ Tensor gate_offsets(const Gate& gate, const GateRow& row, const GateInputs& inpu
   if (!row.by_bucket())
     return torch::full({n}, log_share(row.constants[0]) - rest, torch::kFloat64);
   const Tensor& bucket = inputs.buckets.at(row.source);
-  std::vector<double> scores;
-  for (const double share : row.constants)
-    scores.push_back(log_share(share) - std::log1p(-share) - rest);
+  const auto scores = core::mapped(
+      row.constants, [&](double share) { return log_share(share) - std::log1p(-share) - rest; });
   return torch::tensor(scores, torch::kFloat64)
       .index_select(0, bucket.clamp_min(0))
       .masked_fill(bucket < 0, -HUGE_VAL);
@@ -143,8 +143,7 @@ bool GatePlan::searched() const {
 }
 
 void GatePlan::expect_fitted() const {
-  std::vector<std::string> fitted;
-  for (const auto& row : gate.rows) fitted.push_back(row.source);
+  const auto fitted = core::mapped(gate.rows, &GateRow::source);
   if (fitted == sources && (!searched() || gate.search.has_value())) return;
   std::string flags;
   for (const auto* const kind : gate_kinds())
@@ -156,8 +155,7 @@ void GatePlan::expect_fitted() const {
 }
 
 std::vector<std::string> to_texts(const Gate& gate) {
-  std::vector<std::string> texts;
-  for (const auto& row : gate.rows) texts.push_back(text_of(row));
+  auto texts = core::mapped(gate.rows, [](const auto& row) { return text_of(row); });
   if (gate.search) texts.push_back(text_of(*gate.search));
   return texts;
 }

@@ -224,9 +224,7 @@ class ModelKind : public KindOf<EnsembleOptions, EnsemblePlan, ModelSource> {
   }
 
   std::vector<std::string> models(const MemoryOptions& o) const override {
-    std::vector<std::string> folders;
-    for (const auto& share : own(o).shares()) folders.push_back(share.folder);
-    return folders;
+    return core::mapped(own(o).shares(), &EnsembleWeight::folder);
   }
   EnsembleModels models(const MemoryPlan& plan) const override { return own(plan).models; }
 
@@ -271,9 +269,7 @@ class ModelKind : public KindOf<EnsembleOptions, EnsemblePlan, ModelSource> {
   }
 
   std::vector<std::string> names(const MemoryPlan& plan) const override {
-    std::vector<std::string> names;
-    for (const auto& model : own(plan).models) names.push_back(model->loaded.folder);
-    return names;
+    return core::mapped(own(plan).models, [](const auto& model) { return model->loaded.folder; });
   }
 };
 

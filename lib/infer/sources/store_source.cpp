@@ -370,9 +370,7 @@ class StoreKind : public WeightedKind<StoreOptions, StorePlan, StoreSource> {
 
   std::vector<std::string> names(const MemoryPlan& plan) const override {
     const Stores& stores = *own(plan).opened;
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < stores.size(); ++i) names.push_back(stores[i].name());
-    return names;
+    return core::generated(stores.size(), [&](std::size_t i) { return stores[i].name(); });
   }
 
   void notes(const MemoryPlan& plan, const shard::Fingerprints& texts, const char* what,

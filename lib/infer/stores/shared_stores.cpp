@@ -1,5 +1,7 @@
 #include "infer/stores/shared_stores.h"
 
+#include "core/collect.h"
+
 namespace infer {
 namespace {
 
@@ -117,8 +119,7 @@ class SharedStores : public Stores {
     }
     std::vector<FoundOnRank> found(all.size());
     for (const auto& [k, ranks] : ranks_of) {
-      std::vector<Tensor> together;
-      for (const std::size_t rank : ranks) together.push_back(all[rank]);
+      const auto together = core::mapped(ranks, [&](std::size_t rank) { return all[rank]; });
       store::SearchOptions options = first->options;
       options.k = k, options.threads = at::get_num_threads();
       const auto hits = std::make_shared<const std::vector<store::Hits>>(
@@ -162,11 +163,10 @@ class SharedStores : public Stores {
       const Tensor& queries, const store::SearchOptions& options) const {
     const std::span<const float> numbers(
         queries.const_data_ptr<float>(), static_cast<std::size_t>(queries.numel()));
-    std::vector<store::Hits> found;
     const auto own = counts_[static_cast<std::size_t>(group_->rank())];
-    for (std::int64_t i = 0; i < own; ++i)
-      found.push_back((*this)[static_cast<std::size_t>(first_ + i)].search(numbers, options));
-    return found;
+    return core::generated(own, [&](std::int64_t i) {
+      return (*this)[static_cast<std::size_t>(first_ + i)].search(numbers, options);
+    });
   }
 
   std::shared_ptr<ranks::Group> group_;

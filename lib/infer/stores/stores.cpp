@@ -1,5 +1,6 @@
 #include "infer/stores/stores.h"
 
+#include "core/collect.h"
 #include "infer/stores/device_search.h"
 #include "nn/base/cuda.h"
 
@@ -38,9 +39,7 @@ RowRanges rows_of(const store::Manifest& manifest, const shard::Fingerprints& te
 }
 
 std::int64_t size_of(const RowRanges& ranges) {
-  std::int64_t rows = 0;
-  for (const auto& [begin, end] : ranges) rows += end - begin;
-  return rows;
+  return core::sum_of(ranges, [](const auto& range) { return range.second - range.first; });
 }
 
 // Returns whether entries of these texts may have been merged with entries of other shards, so that
@@ -183,9 +182,7 @@ Neighbours Stores::neighbours(std::size_t store, store::Hits hits) const {
 
 std::vector<store::Hits> Stores::search_all(
     std::span<const float> queries, const store::SearchOptions& options) const {
-  std::vector<store::Hits> found;
-  for (const auto& store : stores_) found.push_back(store->search(queries, options));
-  return found;
+  return core::mapped(stores_, [&](const auto& store) { return store->search(queries, options); });
 }
 
 store::Hits Stores::search_one(

@@ -1,5 +1,6 @@
 #include "model/families/config_keys.h"
 
+#include "core/collect.h"
 #include "nn/layers/positions.h"
 
 namespace model {
@@ -310,8 +311,7 @@ std::int64_t ConfigKeys::required(const std::string& key) const {
 
 std::string ConfigKeys::activation(const std::string& key, const std::string& otherwise) const {
   const std::string theirs = text(key, otherwise);
-  for (const auto& name : kActivations)
-    if (theirs == name.theirs) return name.ours;
+  if (auto* name = core::find_by(kActivations, theirs, &ActivationName::theirs)) return name->ours;
   unsupported(key, '"' + theirs + '"');
 }
 
@@ -345,8 +345,7 @@ void ConfigPairs::fixed(const std::string& key, bool value) const {
 }
 
 std::string their_activation(const std::string& ours) {
-  for (const auto& name : kActivations)
-    if (ours == name.ours) return name.theirs;
+  if (auto* name = core::find_by(kActivations, ours, &ActivationName::ours)) return name->theirs;
   core::bug("transformers has no name for the activation {}", ours);
 }
 

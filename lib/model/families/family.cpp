@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include "core/collect.h"
 #include "nn/base/architecture.h"
 #include "nn/layers/positions.h"
 
@@ -146,14 +147,11 @@ std::vector<std::string> differences(const Family& family, const nn::ModelOption
 }  // namespace
 
 std::vector<std::string> family_names() {
-  std::vector<std::string> names;
-  for (const Family& family : families()) names.emplace_back(family.type);
-  return names;
+  return core::mapped<std::string>(families(), &Family::type);
 }
 
 const Family& family_named(const std::string& type, const std::string& origin) {
-  for (const Family& family : families())
-    if (family.type == type) return family;
+  if (const auto* family = core::find_by(families(), type, &Family::type)) return *family;
   core::bad_config("{}: \"model_type\": \"{}\" is not supported; supported: {}", origin, type,
       fmt::join(family_names(), ", "));
 }

@@ -3,6 +3,8 @@
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
+#include "core/collect.h"
+
 namespace model {
 namespace {
 
@@ -199,16 +201,11 @@ constexpr std::array kUnread = {Unread{9, "Q8_1"}, Unread{15, "Q8_K"}, Unread{16
 
 }  // namespace
 
-const GgufType* gguf_type(std::uint32_t id) {
-  for (const auto& type : kTypes)
-    if (type.id == id) return &type;
-  return nullptr;
-}
+const GgufType* gguf_type(std::uint32_t id) { return core::find_by(kTypes, id, &GgufType::id); }
 
 const GgufType* gguf_type_to_write(std::string_view name) {
-  for (const auto& type : kTypes)
-    if (type.name == name && type.pack != nullptr) return &type;
-  return nullptr;
+  const auto* const type = core::find_by(kTypes, name, &GgufType::name);
+  return type != nullptr && type->pack != nullptr ? type : nullptr;
 }
 
 void gguf_pack(const GgufType& type, std::span<const float> numbers, std::byte* blocks) {
@@ -218,15 +215,12 @@ void gguf_pack(const GgufType& type, std::span<const float> numbers, std::byte* 
 
 std::string gguf_type_name(std::uint32_t id) {
   if (const auto* const type = gguf_type(id)) return std::string(type->name);
-  for (const auto& type : kUnread)
-    if (type.id == id) return std::string(type.name);
+  if (auto* const type = core::find_by(kUnread, id, &Unread::id)) return std::string(type->name);
   return fmt::format("type {}", id);
 }
 
 std::string gguf_type_names() {
-  std::string names;
-  for (const auto& type : kTypes) names += (names.empty() ? "" : ", ") + std::string(type.name);
-  return names;
+  return fmt::format("{}", fmt::join(core::mapped(kTypes, &GgufType::name), ", "));
 }
 
 void gguf_unpack(const GgufType& type, std::span<const std::byte> blocks, float* out) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/collect.h"
 #include "core/plain_text.h"
 
 namespace model {
@@ -232,16 +233,13 @@ void GgufFile::parse_tensor(Cursor& cursor) {
 }
 
 void GgufFile::expect_apart() const {
-  std::vector<std::pair<const std::string*, const GgufTensor*>> order;
-  order.reserve(tensors_.size());
-  for (const auto& [name, tensor] : tensors_) order.emplace_back(&name, &tensor);
-  std::sort(order.begin(), order.end(),
-      [](const auto& a, const auto& b) { return a.second->begin < b.second->begin; });
+  auto order = core::mapped(tensors_, [](const auto& named) { return &named; });
+  std::ranges::sort(order, {}, [](const auto* named) { return named->second.begin; });
   for (std::size_t i = 1; i < order.size(); ++i) {
-    const auto& before = *order[i - 1].second;
-    if (order[i].second->begin < before.begin + before.bytes)
+    const auto& before = order[i - 1]->second;
+    if (order[i]->second.begin < before.begin + before.bytes)
       core::bad_data("{}: damaged: tensors {} and {} overlap", name_,
-          core::printable(*order[i - 1].first), core::printable(*order[i].first));
+          core::printable(order[i - 1]->first), core::printable(order[i]->first));
   }
 }
 
@@ -309,11 +307,8 @@ std::vector<std::string_view> GgufFile::texts(const std::string& key) const {
   if (value == nullptr) return {};
   if (!value->array || (value->type != kText && value->count > 0))
     core::bad_data("{}: {} is not a list of texts", name_, key);
-  std::vector<std::string_view> texts;
-  texts.reserve(value->count);
   Cursor cursor(value->bytes, name_);
-  for (std::uint64_t i = 0; i < value->count; ++i) texts.push_back(cursor.text());
-  return texts;
+  return core::generated(value->count, [&](auto) { return cursor.text(); });
 }
 
 std::vector<double> GgufFile::numbers(const std::string& key) const {
@@ -321,11 +316,8 @@ std::vector<double> GgufFile::numbers(const std::string& key) const {
   if (value == nullptr) return {};
   if (!value->array || value->type == kText || value->type == kArray)
     core::bad_data("{}: {} is not a list of numbers", name_, key);
-  std::vector<double> numbers;
-  numbers.reserve(value->count);
-  for (std::uint64_t i = 0; i < value->count; ++i)
-    numbers.push_back(*number_at(value->type, value->bytes, i));
-  return numbers;
+  return core::generated(
+      value->count, [&](auto i) { return *number_at(value->type, value->bytes, i); });
 }
 
 }  // namespace model

@@ -4,6 +4,7 @@
 
 #include <numbers>
 
+#include "core/collect.h"
 #include "core/plain_text.h"
 #include "model/gguf/gguf_keys.h"
 
@@ -78,8 +79,8 @@ class Keys {
   static const GgufArchitecture& architecture_of(const GgufFile& file) {
     const auto found = file.text("general.architecture");
     if (!found) core::bad_data("{}: general.architecture is missing", file.name());
-    for (const auto& known : kGgufArchitectures)
-      if (known.name == *found) return known;
+    if (auto* known = core::find_by(kGgufArchitectures, *found, &GgufArchitecture::name))
+      return *known;
     core::bad_config("{}: general.architecture \"{}\" is not supported; supported: {}", file.name(),
         core::printable(*found), fmt::join(gguf_architectures(), ", "));
   }
@@ -342,9 +343,7 @@ std::int64_t gguf_file_row(std::int64_t row, std::int64_t width) {
 }
 
 std::vector<std::string> gguf_architectures() {
-  std::vector<std::string> names;
-  for (const auto& known : kGgufArchitectures) names.emplace_back(known.name);
-  return names;
+  return core::mapped<std::string>(kGgufArchitectures, &GgufArchitecture::name);
 }
 
 core::Json gguf_config(const GgufFile& file) {

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include "core/collect.h"
 #include "core/plain_text.h"
 #include "text/formats/sentencepiece.h"
 #include "text/tokenizer/split.h"
@@ -80,8 +81,7 @@ const std::vector<Way>& ways() {
 
 const Way& way_of(const GgufFile& file) {
   const auto name = file.text("tokenizer.ggml.pre").value_or("default");
-  for (const auto& way : ways())
-    if (way.name == name) return way;
+  if (const auto* way = core::find_by(ways(), name, &Way::name)) return *way;
   core::bad_config(
       "{}: tokenizer.ggml.pre \"{}\" is not supported", file.name(), core::printable(name));
 }
@@ -244,11 +244,7 @@ OrderedJson pieces_tokenizer(const GgufFile& file) {
 
 }  // namespace
 
-std::vector<std::string> gguf_splits() {
-  std::vector<std::string> names;
-  for (const auto& way : ways()) names.emplace_back(way.name);
-  return names;
-}
+std::vector<std::string> gguf_splits() { return core::mapped<std::string>(ways(), &Way::name); }
 
 core::OrderedJson gguf_special_tokens(const GgufFile& file) {
   auto special = OrderedJson::object();

@@ -1,3 +1,4 @@
+#include "core/collect.h"
 #include "nn/arch/mixer.h"
 
 #include <fmt/ranges.h>
@@ -166,9 +167,7 @@ Hidden MixerStack::run(const torch::Tensor& ids, const MixerCall& rows) {
 }
 
 CarriedState MixerStack::carried_state(const ModelOptions& options) {
-  std::int64_t numbers = 0;
-  for (const auto* mixer : mixers_of(options)) numbers += mixer->carried(options);
-  return {numbers};
+  return {core::sum_of(mixers_of(options), [&](auto* mixer) { return mixer->carried(options); })};
 }
 
 }  // namespace nn

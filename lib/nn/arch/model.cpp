@@ -1,5 +1,6 @@
 #include "nn/arch/model.h"
 
+#include "core/collect.h"
 #include "nn/arch/lstm.h"
 #include "nn/arch/mixer.h"
 #include "nn/arch/mosaic.h"
@@ -79,9 +80,7 @@ std::vector<std::pair<std::string, torch::Tensor>> Model::named_weights() const 
 }
 
 std::int64_t Model::parameter_count() const {
-  std::int64_t count = 0;
-  for (const auto& [name, weight] : named_weights()) count += weight.numel();
-  return count;
+  return core::sum_of(named_weights(), [](const auto& named) { return named.second.numel(); });
 }
 
 bool is_hidden_matrix(const std::string& name, const torch::Tensor& weight) {
@@ -129,8 +128,7 @@ constexpr Maker kMakers[] = {maker<Transformer>("transformer"),
 constexpr Maker kStackMaker = maker<MixerStack>("");
 
 const Maker& maker_of(const ModelOptions& options) {
-  for (const auto& maker : kMakers)
-    if (options.arch == maker.name) return maker;
+  if (const auto* maker = core::find_by(kMakers, options.arch, &Maker::name)) return *maker;
   arch_facts(options.arch);  // throws if there is none
   return kStackMaker;
 }

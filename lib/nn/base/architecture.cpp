@@ -4,6 +4,8 @@
 
 #include <sstream>
 
+#include "core/collect.h"
+
 namespace nn {
 namespace {
 
@@ -99,16 +101,13 @@ void Architecture::bound_slots(const SlotBound& bound) {
 }
 
 const ArchFacts& arch_facts(const std::string& name) {
-  for (const auto& facts : kFacts)
-    if (name == facts.name) return facts;
+  if (const auto* facts = core::find_by(kFacts, name, &ArchFacts::name)) return *facts;
   core::bad_config(
       "arch: takes one of {1}, not '{0}'", name, fmt::join(architecture_names(), ", "));
 }
 
 std::vector<std::string> architecture_names() {
-  std::vector<std::string> names;
-  for (const auto& facts : kFacts) names.emplace_back(facts.name);
-  return names;
+  return core::mapped<std::string>(kFacts, &ArchFacts::name);
 }
 
 std::vector<std::string> unused_options(const ModelOptions& options) {

@@ -1,5 +1,6 @@
 #include "nn/layers/block_stack.h"
 
+#include "core/collect.h"
 #include "nn/base/upload.h"
 #include "nn/ops/gathered_sum.h"
 #include "nn/ops/recomputed.h"
@@ -202,9 +203,7 @@ std::vector<torch::Tensor> BlockStack::weights_of(std::size_t i) const {
 }
 
 std::vector<std::vector<torch::Tensor>> BlockStack::block_weights() const {
-  std::vector<std::vector<torch::Tensor>> weights;
-  for (std::size_t i = 0; i < blocks_.size(); ++i) weights.push_back(weights_of(i));
-  return weights;
+  return core::generated(blocks_.size(), [&](std::size_t i) { return weights_of(i); });
 }
 
 torch::Tensor BlockStack::recomputed_block(std::size_t i, const torch::Tensor& x,

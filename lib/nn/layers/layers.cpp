@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "core/collect.h"
+
 namespace nn {
 namespace {
 
@@ -83,11 +85,9 @@ torch::Tensor blank(torch::IntArrayRef sizes) {
 std::vector<std::shared_ptr<torch::nn::Module>> add_layers(
     torch::nn::Module& owner, const std::string& name, std::int64_t n) {
   const auto list = owner.register_module(name, std::make_shared<torch::nn::Module>());
-  std::vector<std::shared_ptr<torch::nn::Module>> layers;
-  for (std::int64_t i = 0; i < n; ++i)
-    layers.push_back(
-        list->register_module(std::to_string(i), std::make_shared<torch::nn::Module>()));
-  return layers;
+  return core::generated(n, [&](std::int64_t i) {
+    return list->register_module(std::to_string(i), std::make_shared<torch::nn::Module>());
+  });
 }
 
 ShapesOnly::ShapesOnly() : before_(shapes_only) { shapes_only = true; }

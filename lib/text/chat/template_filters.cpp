@@ -98,9 +98,8 @@ class Keys {
   }
   Value operator()(const Value& one) const {
     if (!several_) return folded(at_path(work_, one, paths_[0]));
-    std::vector<Value> all;
-    for (const auto& path : paths_) all.push_back(folded(at_path(work_, one, path)));
-    return work_.list(std::move(all));
+    return work_.list(
+        core::mapped(paths_, [&](const Path& path) { return folded(at_path(work_, one, path)); }));
   }
 
  private:
@@ -128,9 +127,7 @@ Value sorted(Work& work, const std::vector<Value>& items, bool down,
   std::ranges::stable_sort(keyed, [&](const auto& a, const auto& b) {
     return down ? less(b.first, a.first) : less(a.first, b.first);
   });
-  std::vector<Value> done;
-  for (auto& [of, one] : keyed) done.push_back(std::move(one));
-  return of_list(std::move(done));
+  return of_list(core::mapped(keyed, [](auto& of) { return std::move(of.second); }));
 }
 
 Value sort_filter(const Filtered& f) {

@@ -111,9 +111,8 @@ struct TextCall {
   bool is(std::string_view other) const { return name == other; }
 };
 Value texts(Work& work, const std::vector<std::string_view>& parts) {
-  std::vector<Value> items;
-  for (const auto part : parts) items.push_back(work.text(part));
-  return work.list(std::move(items), List::Form::tuple);
+  return work.list(
+      core::mapped(parts, [&](auto part) { return work.text(part); }), List::Form::tuple);
 }
 
 Value strip_method(const TextCall& c) {

@@ -262,10 +262,8 @@ Value slice(Work& work, const Value& of, const Value* from, const Value* to, con
     return work.text(made);
   }
   work.spend(2 * static_cast<std::size_t>(n));
-  std::vector<Value> items;
-  for (std::int64_t i = 0; i < n; ++i)
-    items.push_back(list->items[static_cast<std::size_t>(begin + i * by)]);
-  return of_list(std::move(items), list->form);
+  const auto at = [&](auto i) { return list->items[static_cast<std::size_t>(begin + i * by)]; };
+  return of_list(core::generated(n, at), list->form);
 }
 
 Value range(Work& work, const Arguments& arguments) {

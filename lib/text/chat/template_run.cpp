@@ -280,9 +280,7 @@ class Run {
     return undefined(fmt::format("'{}' is undefined", name.substr(0, 100)));
   }
   std::vector<Value> values(const Expression& expression) {
-    std::vector<Value> all;
-    for (const auto& part : expression.parts) all.push_back(evaluate(*part));
-    return all;
+    return core::mapped(expression.parts, [&](const auto& part) { return evaluate(*part); });
   }
   Value dict(const Expression& expression) {
     std::vector<std::pair<Value, Value>> members;

@@ -317,11 +317,7 @@ Value of_json(const core::OrderedJson& json) {
   if (json.is_number_integer()) return of_whole(json.get<std::int64_t>());
   if (json.is_number()) return {json.get<double>()};
   if (json.is_string()) return of_text(json.get<std::string>());
-  if (json.is_array()) {
-    std::vector<Value> items;
-    for (const auto& item : json) items.push_back(of_json(item));
-    return of_list(std::move(items));
-  }
+  if (json.is_array()) return of_list(core::mapped(json, of_json));
   if (json.is_object()) {
     std::vector<std::pair<Value, Value>> members;
     for (const auto& [key, value] : json.items())
