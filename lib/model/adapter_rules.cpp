@@ -154,10 +154,8 @@ bool is_all_linear(std::string text) {
   return text == "all-linear";
 }
 
-std::string last_name(const std::string& module) { return module.substr(module.rfind('.') + 1); }
-
 bool is_tied_name(const std::string& module) {
-  return std::find(kTiedNames.begin(), kTiedNames.end(), last_name(module)) != kTiedNames.end();
+  return std::ranges::count(kTiedNames, module.substr(module.rfind('.') + 1)) > 0;
 }
 
 void expect_no_other_maths(const core::Json& config, const ConfigKeys& keys) {
@@ -261,16 +259,13 @@ AdapterRules::AdapterRules(std::string_view json, const std::string& origin)
   for (const auto& each : choice.ranks) positive("rank_pattern", each.value);
   choice.alphas = patterns_of(config, json, "alpha_pattern", keys, choice.regexes);
   if (!keys.truth("ensure_weight_tying", false)) return;
-  const auto any_tied = [](const auto& names) {
-    return std::any_of(names.begin(), names.end(), is_tied_name);
-  };
+  const auto any_tied = [](const auto& names) { return std::ranges::any_of(names, is_tied_name); };
   choice.ties_saved = any_tied(choice.saved);
   choice.ties_terms = !choice.ties_saved &&
                       (any_tied(choice.targets.ends) ||
-                          (choice.targets.whole &&
-                              std::any_of(kTiedNames.begin(), kTiedNames.end(), [&](auto name) {
-                                return choice.targets.has(name, choice.regexes);
-                              })));
+                          (choice.targets.whole && std::ranges::any_of(kTiedNames, [&](auto name) {
+                            return choice.targets.has(name, choice.regexes);
+                          })));
 }
 
 AdapterRules::~AdapterRules() = default;

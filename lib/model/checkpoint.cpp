@@ -188,8 +188,7 @@ CheckpointFiles::CheckpointFiles(const std::string& folder, const std::vector<st
   for (std::size_t file = 0; file < digests.size(); ++file) add_file(file, digests[file]);
   for (auto& [name, whole] : tensors_) {
     auto& pieces = whole.pieces;
-    std::sort(pieces.begin(), pieces.end(),
-        [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
+    std::ranges::sort(pieces, {}, &Piece::begin);
     std::int64_t covered = 0;
     for (const auto& piece : pieces) {
       if (piece.begin != covered) break;
@@ -331,8 +330,7 @@ std::vector<CheckpointPath> checkpoints(const std::string& folder) {
   std::vector<CheckpointPath> found;
   for (const auto& name : names_in(folder))
     if (const auto step = step_of(name)) found.push_back({*step, folder + "/" + name});
-  std::sort(
-      found.begin(), found.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
+  std::ranges::sort(found, {}, &CheckpointPath::step);
   return found;
 }
 

@@ -196,8 +196,7 @@ core::Digest options_digest(const nn::ModelOptions& options, std::int64_t vocabu
   core::Json counted = {{"vocabulary_size", vocabulary}, {"arch", options.arch}};
   const auto all = core::to_json(normal);
   for (const auto& [key, value] : all.items()) {
-    const bool training_only =
-        std::find(kTrainingOnly.begin(), kTrainingOnly.end(), key) != kTrainingOnly.end();
+    const bool training_only = std::ranges::count(kTrainingOnly, key) > 0;
     const bool usual = defaults.contains(key) && value == defaults[key];
     if (!training_only && !usual) counted[key] = value;
   }

@@ -235,9 +235,8 @@ core::Digest write_safetensors(
     core::ByteSink& sink, const NamedTensors& tensors, Metadata metadata) {
   // Wide elements come first, so that each tensor is aligned in a memory-mapped file.
   NamedTensors ordered = tensors;
-  std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
-    return a.second.element_size() > b.second.element_size();
-  });
+  std::ranges::stable_sort(
+      ordered, std::greater(), [](const auto& named) { return named.second.element_size(); });
   metadata["format"] = "pt";
   const core::Digest digest = tensors_digest(ordered);
   metadata[kDigestKey] = digest.hex();

@@ -191,8 +191,7 @@ class Links final : public Gloo {
 
   std::vector<Tensor> gather(const Tensor& own, const std::vector<std::int64_t>& lengths) override {
     constexpr std::int64_t kFewBytes = 1 << 20;  // allgather() copies this rank's own tensor
-    const bool equal = std::all_of(
-        lengths.begin(), lengths.end(), [&](std::int64_t length) { return length == lengths[0]; });
+    const bool equal = std::ranges::count(lengths, lengths[0]) == std::ssize(lengths);
     if (!equal || own.numel() > kFewBytes) return gather_by_exchange(own, lengths);
     std::vector<std::vector<Tensor>> outputs(1);
     for (std::int64_t rank = 0; rank < size_; ++rank) outputs[0].push_back(torch::empty_like(own));

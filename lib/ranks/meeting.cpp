@@ -334,8 +334,7 @@ class Meeting::Server {
     if (peer.gone || peer.in.size() < kHelloBytes) return;
     const std::size_t rank = number_at(peer.in, kGreetingBytes);
     const std::string nonces = peer.nonce + peer.in.substr(kGreeting.size(), kNonceBytes);
-    const bool there = std::any_of(
-        peers_.begin(), peers_.end(), [&](const Peer& other) { return other.rank == rank; });
+    const bool there = std::ranges::find(peers_, rank, &Peer::rank) != peers_.end();
     const std::string proof = peer.in.substr(kGreetingBytes + kNumberBytes, kProofBytes);
     const bool proven = equal_proofs(proof, run_.of_rank(nonces, rank));
     peer.gone = rank == 0 || rank >= used_.size() || there || !proven;

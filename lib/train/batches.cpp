@@ -278,8 +278,7 @@ std::vector<std::int64_t> by_length(const shard::Documents& documents, std::uint
     return std::tuple(
         batch::target_of(documents, pair).length, batch::source_of(documents, pair).length);
   };
-  std::stable_sort(
-      pairs.begin(), pairs.end(), [&](auto a, auto b) { return lengths(a) < lengths(b); });
+  std::ranges::stable_sort(pairs, {}, lengths);
   return pairs;
 }
 

@@ -348,9 +348,8 @@ std::unique_ptr<Optimiser> make_optimiser(
     return std::make_unique<Adam>(options, std::move(weights));
   if (options.optimiser == "muon") {
     const auto& asked = all.empty() ? weights : all;
-    const bool any = std::any_of(asked.begin(), asked.end(),
-        [](const auto& named) { return nn::is_hidden_matrix(named.first, named.second); });
-    if (!any)
+    if (std::ranges::none_of(asked,
+            [](const auto& named) { return nn::is_hidden_matrix(named.first, named.second); }))
       core::bad_usage("--optimiser: muon needs matrices of layers, and none is trained; use adamw");
     return std::make_unique<Muon>(options, std::move(weights));
   }

@@ -22,8 +22,7 @@ std::int64_t largest(const std::vector<std::int64_t>& sizes) {
 }
 
 bool is_one_of(const std::vector<torch::Tensor>& some, const torch::Tensor& weight) {
-  return std::any_of(
-      some.begin(), some.end(), [&](const auto& each) { return each.is_same(weight); });
+  return std::ranges::any_of(some, [&](const auto& each) { return each.is_same(weight); });
 }
 
 // The numbers of the largest bucket, without the weights whose gradients are sent by themselves.

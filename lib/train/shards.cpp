@@ -43,9 +43,8 @@ std::vector<std::vector<Piece>> cut_in_pieces(
       pieces[static_cast<std::size_t>(rank)].push_back({i, rank * blocks / ranks * kNormBlock,
           std::min(n, (rank + 1) * blocks / ranks * kNormBlock)});
   }
-  std::stable_sort(whole.begin(), whole.end(), [&](std::size_t a, std::size_t b) {
-    return weights[a].second.numel() > weights[b].second.numel();
-  });
+  std::ranges::stable_sort(
+      whole, std::greater(), [&](std::size_t i) { return weights[i].second.numel(); });
   auto sizes = core::mapped(pieces, size_of);
   for (const auto i : whole) {
     const auto least = std::min_element(sizes.begin(), sizes.end());
@@ -53,9 +52,7 @@ std::vector<std::vector<Piece>> cut_in_pieces(
         {i, 0, weights[i].second.numel()});
     *least += weights[i].second.numel();
   }
-  for (auto& of_rank : pieces)
-    std::sort(of_rank.begin(), of_rank.end(),
-        [](const Piece& a, const Piece& b) { return a.weight < b.weight; });
+  for (auto& of_rank : pieces) std::ranges::sort(of_rank, {}, &Piece::weight);
   return pieces;
 }
 
@@ -268,9 +265,8 @@ torch::Tensor Shards::norm_in_blocks() {
       sums += count(piece);
     }
   }
-  std::sort(all.begin(), all.end(), [](const At& a, const At& b) {
-    return std::pair(a.piece.weight, a.piece.begin) < std::pair(b.piece.weight, b.piece.begin);
-  });
+  std::ranges::sort(
+      all, {}, [](const At& at) { return std::pair(at.piece.weight, at.piece.begin); });
   double sum = 0;
   for (const auto& [piece, sums] : all)
     for (std::int64_t i = 0; i < count(piece); ++i) sum += sums[i];

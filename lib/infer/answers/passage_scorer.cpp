@@ -243,11 +243,8 @@ std::vector<std::vector<TokenScores>> PassageScorer::score(
   // Batches stems of similar length.
   std::vector<const Stems::value_type*> order;
   for (const auto& stem : stems) order.push_back(&stem);
-  const auto length = [](const auto* stem) {
-    return std::ssize(stem->first.second) - stem->first.first;
-  };
-  std::stable_sort(order.begin(), order.end(),
-      [&](const auto* a, const auto* b) { return length(a) < length(b); });
+  std::ranges::stable_sort(order, {},
+      [](const auto* stem) { return std::ssize(stem->first.second) - stem->first.first; });
   for (const auto* stem : order) {
     Work& work = works[stem->second];
     const auto& [start, context] = stem->first;

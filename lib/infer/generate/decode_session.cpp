@@ -559,8 +559,7 @@ std::vector<std::int64_t> Session::divided(std::int64_t most) const {
   } else {
     auto order = first_numbers(std::ssize(readings_));
     const auto left = [&](std::int64_t i) { return readings_[static_cast<std::size_t>(i)].left(); };
-    std::stable_sort(order.begin(), order.end(),
-        [&](std::int64_t a, std::int64_t b) { return left(a) < left(b); });
+    std::ranges::stable_sort(order, {}, left);
     parts[0] = std::min(oldest.left(), std::max<std::int64_t>(1, most / 4));
     most -= parts[0];
     for (const auto i : order) {

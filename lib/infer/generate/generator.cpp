@@ -188,8 +188,7 @@ std::vector<Start> Generator::starts_of(
     cut_.add(length, forgotten);
   }
   if (sources_)
-    std::stable_sort(starts.begin(), starts.end(),
-        [](const Start& a, const Start& b) { return a.source.size() < b.source.size(); });
+    std::ranges::stable_sort(starts, {}, [](const Start& start) { return start.source.size(); });
   return starts;
 }
 

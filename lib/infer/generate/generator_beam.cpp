@@ -45,8 +45,7 @@ std::optional<Beam::Step> Beam::step(
     for (const auto token : best_tokens(rows[i], most))
       candidates.push_back(
           {live_[i].log_prob + rows[i][static_cast<std::size_t>(token)], i, token});
-  std::stable_sort(candidates.begin(), candidates.end(),
-      [](const auto& a, const auto& b) { return a.log_prob > b.log_prob; });
+  std::ranges::stable_sort(candidates, std::greater(), &Candidate::log_prob);
   Step made;
   std::vector<std::int64_t> used(live_.size());  // number of tokens used
   for (std::size_t rank = 0; rank < candidates.size() && made.live.size() < width_; ++rank) {
@@ -97,8 +96,7 @@ std::vector<std::int64_t> Beam::advance(
 std::vector<Hypothesis> Beam::best(std::int64_t n) const {
   std::vector<Hypothesis> all = ended_;
   if (ended_.size() < width_) all.insert(all.end(), live_.begin(), live_.end());
-  std::stable_sort(
-      all.begin(), all.end(), [&](const auto& a, const auto& b) { return score(a) > score(b); });
+  std::ranges::stable_sort(all, std::greater(), [&](const auto& of) { return score(of); });
   all.resize(std::min(all.size(), static_cast<std::size_t>(n)));
   return all;
 }

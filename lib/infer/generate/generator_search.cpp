@@ -100,8 +100,7 @@ void Generator::cite(const std::vector<Start>& starts, std::vector<Sample>& samp
   std::vector<std::int64_t> rows;  // first of the starts, then of the unfinished samples
   std::vector<Sample*> live;
   for (auto& sample : samples) {
-    const auto start = std::find_if(starts.begin(), starts.end(),
-        [&](const Start& candidate) { return candidate.number == sample.prompt; });
+    const auto start = std::ranges::find(starts, sample.prompt, &Start::number);
     rows.push_back(start - starts.begin());
     live.push_back(&sample);
   }

@@ -121,9 +121,8 @@ class PairWalk : public EntryWalk {
     next_pair_ += std::ssize(pairs);
     const auto& documents = data_.documents();
     auto by_length = pairs;
-    std::stable_sort(by_length.begin(), by_length.end(), [&](std::int64_t a, std::int64_t b) {
-      return length_of(documents, a) < length_of(documents, b);
-    });
+    std::ranges::stable_sort(
+        by_length, {}, [&](std::int64_t pair) { return length_of(documents, pair); });
     std::vector<Tensor> keys(pairs.size()), labels(pairs.size()),
         known(pairs.size());  // of each pair
     for (const auto& group : batch::group_pairs(documents, by_length, batch_tokens_)) {

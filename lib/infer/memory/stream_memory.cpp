@@ -248,8 +248,7 @@ Evidence StreamMemory::evidence(
     std::move(own.contexts.begin(), own.contexts.end(), std::back_inserter(all.contexts));
     std::move(own.models.begin(), own.models.end(), std::back_inserter(all.models));
   }
-  std::stable_sort(all.contexts.begin(), all.contexts.end(),
-      [](const auto& a, const auto& b) { return a.share > b.share; });
+  std::ranges::stable_sort(all.contexts, std::greater(), [](const auto& of) { return of.share; });
   all.contexts.resize(std::min(all.contexts.size(), static_cast<std::size_t>(most)));
   return all;
 }

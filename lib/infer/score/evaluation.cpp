@@ -261,9 +261,8 @@ std::vector<std::string> Evaluation::notes_on(const shard::Dataset& data) const 
   std::vector<std::string> notes;
   if (auto note = window_note(); !note.empty()) notes.push_back(std::move(note));
   if (const auto& tuned = memory_.tuned_on;
-      !tuned.empty() && std::any_of(own.begin(), own.end(), [&](const std::string& fingerprint) {
-        return fingerprint.starts_with(tuned);
-      }))
+      !tuned.empty() &&
+      std::ranges::any_of(own, [&](const auto& print) { return print.starts_with(tuned); }))
     notes.push_back(fmt::format(
         "the memories were tuned on {}, so the result is too good; tune on another text", what));
   memory_.notes(own, what, [&](const std::string& line) { notes.push_back(line); });

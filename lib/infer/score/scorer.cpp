@@ -113,8 +113,7 @@ struct Forwarded {
   }
   /// Returns whether a source is still searching.
   bool looking() const {
-    return std::any_of(
-        asked.begin(), asked.end(), [](const auto& found) { return found != nullptr; });
+    return std::ranges::any_of(asked, [](const auto& found) { return found != nullptr; });
   }
 };
 
@@ -193,8 +192,7 @@ class Walk {
  private:
   // Reports in the order of the stream what was scored in the order of the lengths.
   void give_kept() {
-    std::sort(kept_.begin(), kept_.end(),
-        [](const Scored& a, const Scored& b) { return a.first < b.first; });
+    std::ranges::sort(kept_, {}, &Scored::first);
     for (const Scored& scored : kept_) watch_.scored(scored);
     kept_.clear();
   }

@@ -46,11 +46,9 @@ std::int64_t size_of(const RowRanges& ranges) {
 // rows_of() cannot tell them apart.
 bool has_merged(const store::Manifest& manifest, const shard::Fingerprints& texts) {
   const auto of_texts = [&](const auto& one) { return texts.contains(one.data); };
-  return manifest.weighted() &&
-         std::any_of(manifest.sources.begin(), manifest.sources.end(), [&](const auto& source) {
-           return !of_texts(source) &&
-                  std::any_of(source.shards.begin(), source.shards.end(), of_texts);
-         });
+  return manifest.weighted() && std::ranges::any_of(manifest.sources, [&](const auto& source) {
+    return !of_texts(source) && std::ranges::any_of(source.shards, of_texts);
+  });
 }
 
 // Copies hit i of `from` to hit `at` of `to`, which may be the same object.

@@ -150,8 +150,7 @@ PrefixedBatch prepend(const nn::Batch& host, const std::vector<std::int64_t>& le
   for (std::size_t i = 0; i < lengths.size(); ++i)
     for (const Prefix& prefix : prefixes[i].empty() ? kNone : prefixes[i]) {
       const auto from = static_cast<std::int64_t>(i), before = std::ssize(prefix.tokens);
-      std::copy(
-          prefix.tokens.begin(), prefix.tokens.end(), batch.inputs[row].data_ptr<std::int64_t>());
+      std::ranges::copy(prefix.tokens, batch.inputs[row].data_ptr<std::int64_t>());
       put(host.inputs, from, before, lengths[i], batch.inputs, row);
       put(host.targets, from, before, lengths[i], batch.targets, row);
       put(host.place.run, from, before, lengths[i], batch.place.run, row);

@@ -193,8 +193,7 @@ void WindowBatches::sort_some() {
       tokens += waiting_->length;
     }
   }
-  std::stable_sort(streams.begin(), streams.end(),
-      [](const auto& a, const auto& b) { return length_of(a) < length_of(b); });
+  std::ranges::stable_sort(streams, {}, [](const auto& stream) { return length_of(stream); });
   for (const auto& stream : streams) ahead_.insert(ahead_.end(), stream.begin(), stream.end());
 }
 

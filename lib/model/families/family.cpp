@@ -364,8 +364,7 @@ double factor_of(const std::vector<WeightFactor>& factors, const std::string& we
 bool is_buffer(const Family* family, std::string_view tensor) {
   if (family == nullptr) return false;
   const auto& ends = family->row.buffers;
-  return std::any_of(
-      ends.begin(), ends.end(), [&](const std::string& end) { return tensor.ends_with(end); });
+  return std::ranges::any_of(ends, [&](const auto& end) { return tensor.ends_with(end); });
 }
 
 std::string head_name(const Family& family, const nn::ModelOptions& options) {

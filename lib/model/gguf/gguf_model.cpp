@@ -51,8 +51,7 @@ class Keys {
     const std::string prefix = fmt::format("{}.", architecture_.name);
     for (const auto& name : file_.keys(prefix)) {
       const auto end = name.substr(prefix.size());
-      if (known_.count(end) == 0 &&
-          std::find(kHarmless.begin(), kHarmless.end(), end) == kHarmless.end())
+      if (known_.count(end) == 0 && std::ranges::count(kHarmless, end) == 0)
         core::bad_config("{}: {} is not supported", file_.name(), core::printable(name));
     }
   }

@@ -259,8 +259,7 @@ TensorPlace TorchFile::place(const PickleValue& value, const std::string& what) 
   TensorPlace place;
   place.storage = id->items[2]->text;
   const auto& type = id->items[1]->text;
-  const auto known = std::find_if(kStorageTypes.begin(), kStorageTypes.end(),
-      [&](const auto& candidate) { return candidate.name == type; });
+  const auto known = std::ranges::find(kStorageTypes, type, &StorageType::name);
   if (known == kStorageTypes.end())
     core::bad_data("{}: a tensor of {}, which is not supported", where, type);
   place.dtype = known->dtype;

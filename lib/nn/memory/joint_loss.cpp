@@ -175,8 +175,7 @@ Tensor solve(const Tensor& f, const Tensor& g, Problem& problem) {
     problem.position_pair.emplace(problem.place, problem.entries.place, queries.device());
   problem.gradient = torch::GradMode::is_enabled() &&
                      (rows.requires_grad() || queries.requires_grad() || keys.requires_grad() ||
-                         std::any_of(weights.begin(), weights.end(),
-                             [](const Tensor& w) { return w.requires_grad(); }));
+                         std::ranges::any_of(weights, &Tensor::requires_grad));
   if (!problem.gradient) return sum_blocks(rows, queries, problem).loss.to(dtype);
   return JointLoss::apply(rows, queries, keys, at::TensorList(weights), &problem);
 }

@@ -20,9 +20,7 @@ class PatternReader {
     return found;
   }
   bool take_one(std::initializer_list<std::string> parts) {
-    for (const std::string& part : parts)
-      if (take(part)) return true;
-    return false;
+    return std::ranges::any_of(parts, [&](const std::string& part) { return take(part); });
   }
   bool take_number(std::size_t& number) {
     const auto [stop, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), number);
