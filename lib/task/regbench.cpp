@@ -42,8 +42,6 @@ Classes equivalent_states(const Automaton& automaton) {
   }
 }
 
-char name_of(std::uint8_t letter) { return kRegbenchTokens[letter]; }
-
 bool is_letter(std::uint8_t token) { return token >= 1 && token <= kLetters; }
 
 void judge(const Automaton& automaton, int state, std::span<const float> p, RegbenchSums& sums) {
@@ -175,7 +173,7 @@ std::string to_json(const Automaton& automaton) {
     for (const auto& edge : row) {
       if (json.back() != '{') json += ',';
       json += '"';
-      json += name_of(edge.letter);
+      json += kRegbenchTokens[edge.letter];
       json += "\":";
       json += std::to_string(edge.target);
     }

@@ -36,13 +36,11 @@ namespace {
 constexpr std::int64_t kLongest = 7;  // half time units
 constexpr std::size_t kChosen = 9;
 
-std::int64_t halves(double period) { return std::llround(2 * period); }
-
 }  // namespace
 
 double common_period(const Periods& periods) {
   std::int64_t common = 1;
-  for (const double period : periods) common = std::lcm(common, halves(period));
+  for (const double period : periods) common = std::lcm(common, std::llround(2 * period));
   return static_cast<double>(common) / 2;
 }
 

@@ -10,8 +10,6 @@ Tensor seen_rows(const Tensor& log_prob) {
   return ~(log_prob.dim() == 2 ? log_prob.select(1, 0) : log_prob).isnan();
 }
 
-Tensor host(const Tensor& rows) { return rows.to(torch::kCPU, torch::kFloat64); }
-
 }  // namespace
 
 Tensor Weight::of(const Tensor& log_prob) const {
@@ -104,7 +102,7 @@ std::vector<Tensor> Mixture::given(
   for (std::size_t i = 0; i < size(); ++i) {
     given.push_back(weights.separate[i].rows(n));
     if (by_bucket(i)) continue;
-    const Tensor seen = host(seen_rows(components.separate[i]));
+    const Tensor seen = seen_rows(components.separate[i]).to(torch::kCPU, torch::kFloat64);
     given[0] = given[0] + given.back() * (1 - seen);
     given.back() = given.back() * seen;
   }

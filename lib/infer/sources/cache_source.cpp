@@ -16,17 +16,13 @@ nn::MemoryRule cache_rule(const CachePlan& plan) {
   return rule;
 }
 
-std::vector<double> inverse(std::vector<double> values) {
-  for (double& value : values) value = 1 / value;
-  return values;
-}
-
 class CacheSource : public RingSource {
  public:
   CacheSource(
       const CachePlan& own, const MemoryPlan& plan, const StreamShape& shape, const Grid& grid)
-      : RingSource({{cache_rule(own), inverse(grid.values("theta", own.theta))}}, own.positions,
-            true, shape.dtype),
+      : RingSource({{cache_rule(own), core::mapped(grid.values("theta", own.theta),
+                                          [](double theta) { return 1 / theta; })}},
+            own.positions, true, shape.dtype),
         gated_(plan.gates.any()), axes_{grid.find("theta")} {}
 
   SourceScores score(const RecalledRows& rows) override {

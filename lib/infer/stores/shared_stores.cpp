@@ -28,10 +28,6 @@ class Elsewhere : public store::Store {
   store::Manifest manifest_;
 };
 
-core::OrderedJson describe(const store::Store& store) {
-  return {{"name", store.name()}, {"manifest", store::to_json(store.manifest())}};
-}
-
 // What each store found for a rank; the rank's rows begin at `begin`.
 struct FoundOnRank {
   std::shared_ptr<const std::vector<store::Hits>> stores;
@@ -189,7 +185,8 @@ std::shared_ptr<const Stores> share_stores(const std::vector<std::string>& folde
         core::bad_usage(
             "{}: its entries were merged with --prune, which --datastore-ranks does not support",
             store->name());
-      described.push_back(describe(*store));
+      described.push_back(
+          {{"name", store->name()}, {"manifest", store::to_json(store->manifest())}});
     }
   });
   std::vector<std::unique_ptr<const store::Store>> stores;

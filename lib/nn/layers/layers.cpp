@@ -23,11 +23,6 @@ bool is_table(const std::string& name) {
          ends_with(name, "wpe.weight") || ends_with(name, "lm_head.weight");
 }
 
-/// Uses the names of torch's LSTM.
-bool is_recurrent(const std::string& name) {
-  return contains(name, "_ih_l") || contains(name, "_hh_l");
-}
-
 /// Returns N from "h.N", counted from 0, or 0 outside of layers.
 std::int64_t layer_of(const std::string& name) {
   const auto path = "." + name;
@@ -37,8 +32,8 @@ std::int64_t layer_of(const std::string& name) {
 
 void fill(
     const std::string& name, torch::Tensor& p, const std::string& scheme, std::int64_t layers) {
-  if (is_recurrent(name)) {
-    const auto width = static_cast<double>(p.size(0)) / 4;  // of the cells, four gates each
+  if (contains(name, "_ih_l") || contains(name, "_hh_l")) {  // names of torch's LSTM
+    const auto width = static_cast<double>(p.size(0)) / 4;   // of the cells, four gates each
     const auto bound = 1 / std::sqrt(width);
     p.uniform_(-bound, bound);
   } else if (p.dim() == 1) {

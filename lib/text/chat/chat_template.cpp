@@ -41,8 +41,6 @@ std::optional<std::string> template_in(const Json& config, const std::string& or
   core::bad_data("{}: \"chat_template\" has no template named default ({})", origin, names);
 }
 
-std::size_t bytes_in(const chat::Value& value) { return 16 * chat::extent(value); }
-
 // Checks messages. Chat templates take texts, so the parts of a content become one text, with a
 // line for each.
 OrderedJson checked_messages(OrderedJson messages, const std::string& origin) {
@@ -88,7 +86,7 @@ std::string ChatTemplate::render(
     all = chat::of_json(variables);
   } catch (const chat::Fault& fault) { core::bad_data("{}: {}", origin_, fault.what()); }
   if (all.dict() == nullptr) core::bad_data("{}: its variables are not a JSON object", origin_);
-  const std::size_t given = source_.size() + bytes_in(all);
+  const std::size_t given = source_.size() + 16 * chat::extent(all);
   const chat::Work work(limits.steps + kStepsOfByte * given, limits.bytes + kBytesOfByte * given);
   return chat::run_template(parsed_->block, *all.dict(), work, now, origin_);
 }
