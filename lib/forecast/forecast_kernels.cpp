@@ -1,7 +1,6 @@
 #include "forecast/forecast_kernels.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "nn/kernels/row_math.h"
 

@@ -7,8 +7,6 @@
 #include <zlib.h>
 #include <zstd_errors.h>
 
-#include <new>
-
 #include "core/path_kind.h"
 #include "core/plain_text.h"
 #include "core/unnamed_file.h"

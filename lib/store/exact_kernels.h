@@ -3,8 +3,6 @@
 // them with each query's threshold in registers, so that no matrix of scores is ever written.
 
 #include <cstddef>
-#include <cstdint>
-#include <span>
 
 #include "store/half.h"
 

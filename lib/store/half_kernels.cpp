@@ -1,5 +1,3 @@
-#include <bit>
-
 #include "store/vector.h"
 
 namespace store {

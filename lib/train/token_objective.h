@@ -2,8 +2,6 @@
 // Training objective of a language model.
 // Reads and uploads the next micro-batch during the training on the present one.
 
-#include <future>
-
 #include "train/learner.h"
 #include "train/objective.h"
 

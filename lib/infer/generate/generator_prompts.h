@@ -6,8 +6,6 @@
 #include "core/file_text.h"
 #include "infer/generate/generator_options.h"
 #include "infer/windows/retriever.h"
-#include "text/chat/chat_template.h"
-#include "text/tokenizer/tokenizer.h"
 
 namespace infer {
 

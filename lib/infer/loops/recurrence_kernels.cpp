@@ -1,7 +1,6 @@
 #include "infer/loops/recurrence_kernels.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "nn/kernels/leaky_kernels.h"
 #include "nn/kernels/row_math.h"

@@ -1,7 +1,5 @@
 #include "infer/score/scorer.h"
 
-#include <chrono>
-
 #include "core/collect.h"
 #include "nn/base/upload.h"
 

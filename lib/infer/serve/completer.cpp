@@ -1,7 +1,5 @@
 #include "infer/serve/completer.h"
 
-#include <future>
-
 #include "infer/serve/open_job.h"
 #include "model/tokenizer_file.h"
 

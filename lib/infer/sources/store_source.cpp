@@ -2,8 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <future>
-
 #include "infer/sources/context_source.h"
 #include "infer/sources/kind_of.h"
 #include "infer/sources/plan_axes.h"

@@ -2,8 +2,6 @@
 // Table of functions through which a program calls the kernels of libtessera_cuda.so. Programs load
 // that library at run time and do not link it.
 
-#include <cstdint>
-
 #include "nn/kernels/delta_scan_kernels.h"
 #include "nn/kernels/gated_keys_kernels.h"
 #include "nn/kernels/leaky_kernels.h"

@@ -1,7 +1,6 @@
 #include "nn/kernels/delta_scan_kernels.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "nn/kernels/float_product.h"

@@ -2,8 +2,6 @@
 // Forward and backward of one row of attention weights with dropout. Files that include this header
 // need the compiler options of vector_math.h.
 
-#include <cstdint>
-
 #include "nn/kernels/dropout_stream.h"
 #include "nn/kernels/vector_math.h"
 

@@ -3,8 +3,6 @@
 // spends most of its time on them. A call computes a part, so that threads share a product. The
 // partition does not change the result bits.
 
-#include <cstdint>
-
 #include "nn/kernels/gemm.h"
 
 namespace nn {

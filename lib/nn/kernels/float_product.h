@@ -1,9 +1,6 @@
 #pragma once
 // Matrix products like those of gemm.h, for kernels that are templates over float and double.
 
-#include <cstdint>
-#include <type_traits>
-
 #include "nn/kernels/gemm.h"
 
 extern "C" void dgemm_(const char* transpose_a, const char* transpose_b, const int* m, const int* n,

@@ -1,10 +1,7 @@
 #include "nn/kernels/fused_block_kernels.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "nn/kernels/dropout_stream.h"
-#include "nn/kernels/gemm.h"
 #include "nn/kernels/row_math.h"
 
 namespace nn {

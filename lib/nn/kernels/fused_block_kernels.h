@@ -1,9 +1,6 @@
 #pragma once
 // The arithmetic of nn::fused_block for one sequence, on raw float32 memory. See fused_block.h.
 
-#include <cstdint>
-#include <vector>
-
 #include "nn/kernels/tiled_attention_kernels.h"
 
 namespace nn {

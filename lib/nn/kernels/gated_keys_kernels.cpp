@@ -1,7 +1,6 @@
 #include "nn/kernels/gated_keys_kernels.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "nn/kernels/leaky_kernels.h"

@@ -1,7 +1,6 @@
 #include "nn/kernels/leaky_kernels.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "nn/kernels/row_math.h"

@@ -3,7 +3,6 @@
 // entries at once. A tile that a query does not see costs nothing; a tile that it sees completely
 // is a plain loop. SeenScores runs on the CPU, the functions seen_..._cuda on a GPU.
 
-#include <cstdint>
 #include <span>
 #include <vector>
 

@@ -2,7 +2,6 @@
 // Relative attention of one head of one sequence on the CPU, forward and backward, in blocks of
 // queries.
 
-#include <cstdint>
 #include <vector>
 
 #include "nn/kernels/dropout_stream.h"

@@ -3,7 +3,6 @@
 // vector_math.h.
 
 #include <cmath>
-#include <cstdint>
 #include <limits>
 
 #include "nn/kernels/vector_math.h"

@@ -4,8 +4,6 @@
 // keep rows of C in registers. Files that include this header need the compiler options of
 // vector_math.h.
 
-#include <cstdint>
-
 #include "nn/kernels/vector_math.h"
 
 namespace nn::thin {

@@ -1,7 +1,6 @@
 #include "nn/kernels/tiled_attention_kernels.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "nn/kernels/dropout_rows.h"
 #include "nn/kernels/row_math.h"

@@ -2,7 +2,6 @@
 // Attention of one head of one sequence on the CPU, forward and backward, with optional dropout on
 // the weights. It computes tiles of queries x slots that fit the second-level cache.
 
-#include <cstdint>
 #include <vector>
 
 #include "nn/kernels/dropout_stream.h"

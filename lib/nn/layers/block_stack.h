@@ -30,7 +30,6 @@
 
 #include "nn/base/recomputing.h"
 #include "nn/layers/block.h"
-#include "nn/layers/embedding.h"
 #include "nn/layers/ngram_memory.h"
 
 namespace nn {
