@@ -23,9 +23,22 @@ template <class N, class Of> auto generated(N n, Of of) {
   return all;
 }
 
+/// Returns the elements x of `range` for which holds(x) is true, in its order.
+template <class Range, class Holds> auto kept(const Range& range, Holds holds) {
+  std::vector<std::decay_t<decltype(*std::begin(range))>> some;
+  for (const auto& one : range)
+    if (std::invoke(holds, one)) some.push_back(one);
+  return some;
+}
+
 /// Returns the keys of a map, or the first values of pairs.
 template <class Pairs> auto keys_of(const Pairs& pairs) {
   return mapped(pairs, [](const auto& pair) { return pair.first; });
+}
+
+/// Returns whether an element of `range` equals `value`.
+template <class Range, class Value> bool contains(const Range& range, const Value& value) {
+  return std::ranges::find(range, value) != std::ranges::end(range);
 }
 
 /// Returns the first element x of `range` with of(x) == value, or nullptr.

@@ -1,5 +1,6 @@
 #include "forecast/forecast_objective.h"
 
+#include "core/collect.h"
 #include "forecast/forecast_model.h"
 
 namespace forecast {
@@ -20,9 +21,8 @@ const std::set<std::string> kMeaningful = {"FILE", "arch", "heads", "beta", "los
 
 /// Returns the documents with at least `window` rows.
 std::vector<Series::Span> long_enough(const Series& series, std::int64_t window) {
-  std::vector<Series::Span> documents;
-  for (const auto& document : series.documents)
-    if (document.size() >= window) documents.push_back(document);
+  auto documents =
+      core::kept(series.documents, [&](const auto& document) { return document.size() >= window; });
   if (documents.empty())
     core::bad_data("{}: no document has {} rows; give a smaller --segment", series.name, window);
   return documents;

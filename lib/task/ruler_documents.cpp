@@ -23,8 +23,8 @@ void read_questions(const Json& paragraph, std::size_t document, const std::stri
     DocumentSet::Question question{core::get<std::string>(asked, "question", origin), {}, document};
     for (const auto& answer : list_in(asked, "answers", origin)) {
       auto text = core::get<std::string>(answer, "text", origin);
-      const bool known = std::ranges::find(question.answers, text) != question.answers.end();
-      if (!text.empty() && !known) question.answers.push_back(std::move(text));
+      if (!text.empty() && !core::contains(question.answers, text))
+        question.answers.push_back(std::move(text));
     }
     if (!question.answers.empty()) questions.push_back(std::move(question));
   }

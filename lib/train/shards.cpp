@@ -77,17 +77,14 @@ const std::vector<Piece>& Shards::own_pieces() const { return pieces_[rank()]; }
 
 std::vector<Piece> Shards::pieces_of(
     std::size_t rank, const std::vector<std::size_t>& which) const {
-  std::vector<Piece> found;
-  for (const auto& piece : pieces_[rank])
-    if (std::find(which.begin(), which.end(), piece.weight) != which.end()) found.push_back(piece);
-  return found;
+  return core::kept(
+      pieces_[rank], [&](const Piece& piece) { return core::contains(which, piece.weight); });
 }
 
 std::vector<std::size_t> Shards::own_of(const std::vector<std::size_t>& which) const {
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < own_pieces().size(); ++i)
-    if (std::find(which.begin(), which.end(), own_pieces()[i].weight) != which.end())
-      found.push_back(i);
+    if (core::contains(which, own_pieces()[i].weight)) found.push_back(i);
   return found;
 }
 

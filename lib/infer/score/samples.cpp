@@ -121,7 +121,7 @@ Tensor gate_log_p(const Components& at, const Mixture& mixture, const MixtureWei
   std::vector<Tensor> all = {others};
   for (const std::size_t i : gated) all.push_back(own(i));
   for (std::size_t i = 0; i < mixture.size(); ++i) {
-    if (!mixture.by_bucket(i) || std::find(gated.begin(), gated.end(), i) != gated.end()) continue;
+    if (!mixture.by_bucket(i) || core::contains(gated, i)) continue;
     const Weight left{0, torch::log1p(-rest.separate[i].log_rows.exp())};
     const Tensor one =
         rest.separate[i].of(at.separate[i]).nan_to_num(-HUGE_VAL, HUGE_VAL, -HUGE_VAL);

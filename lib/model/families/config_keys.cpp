@@ -377,7 +377,7 @@ std::vector<std::int64_t> windows_of(const ConfigKeys& keys, std::int64_t layers
 bool has_switched_windows(const ConfigKeys& keys, bool window) {
   if (keys.truth("use_sliding_window", false) && window) return true;
   const auto types = keys.texts("layer_types");
-  if (std::find(types.begin(), types.end(), kSlidingLayer) != types.end())
+  if (core::contains(types, kSlidingLayer))
     keys.unsupported("layer_types",
         std::string(kSlidingLayer) + " without use_sliding_window and sliding_window");
   return false;

@@ -51,7 +51,7 @@ class Keys {
     const std::string prefix = fmt::format("{}.", architecture_.name);
     for (const auto& name : file_.keys(prefix)) {
       const auto end = name.substr(prefix.size());
-      if (known_.count(end) == 0 && std::ranges::count(kHarmless, end) == 0)
+      if (known_.count(end) == 0 && !core::contains(kHarmless, end))
         core::bad_config("{}: {} is not supported", file_.name(), core::printable(name));
     }
   }
@@ -282,7 +282,7 @@ std::vector<std::int64_t> ends_of(const GgufFile& file) {
   constexpr double kControl = 3, kUserDefined = 4;
   std::vector<std::int64_t> ids;  // ids that keys name, then tokens of kEnds
   const auto add = [&](std::int64_t id) {
-    if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
+    if (!core::contains(ids, id)) ids.push_back(id);
   };
   for (const char* name : {"eos", "eot", "eom"})
     if (const auto id = token_id(file, name)) add(*id);
@@ -290,8 +290,7 @@ std::vector<std::int64_t> ends_of(const GgufFile& file) {
   const auto types = file.numbers("tokenizer.ggml.token_type");
   for (std::size_t i = 0; i < std::min(tokens.size(), types.size()); ++i) {
     if (types[i] != kControl && types[i] != kUserDefined) continue;
-    if (std::find(kEnds.begin(), kEnds.end(), tokens[i]) != kEnds.end())
-      add(static_cast<std::int64_t>(i));
+    if (core::contains(kEnds, tokens[i])) add(static_cast<std::int64_t>(i));
   }
   return ids;
 }

@@ -564,7 +564,7 @@ Value apply_filter(
     throw Fault(fmt::format("the filter {} takes not more than {} argument{}", name,
         parameters.size(), parameters.size() == 1 ? "" : "s"));
   for (const auto& [own, given] : arguments.named)
-    if (!any && std::ranges::find(parameters, own) == parameters.end())
+    if (!any && !core::contains(parameters, own))
       throw Fault(fmt::format("the filter {} takes no argument {}", name, own.substr(0, 100)));
   if (value.text() != nullptr) work.read(value);
   return call({work, name, value, arguments, parameters});

@@ -312,7 +312,7 @@ class Parser {
   ExpressionPtr chain(
       Kind kind, std::initializer_list<std::string_view> operators, const Operand& operand) {
     auto left = operand();
-    while (peek().what == kind && std::ranges::find(operators, peek().text) != operators.end()) {
+    while (peek().what == kind && core::contains(operators, peek().text)) {
       const int line = peek().line;
       std::string sign = next().text;
       left = binary(std::move(sign), line, std::move(left), operand());

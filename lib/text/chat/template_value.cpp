@@ -295,7 +295,7 @@ Value of_dict(std::vector<std::pair<Value, Value>> members) {
     members[sorted[first]].second = std::move(members[sorted[i]].second);
     gone[sorted[i]] = true;
   }
-  if (std::ranges::find(gone, true) != gone.end()) {
+  if (core::contains(gone, true)) {
     std::vector<std::pair<Value, Value>> kept;
     for (std::size_t i = 0; i < members.size(); ++i)
       if (!gone[i]) kept.push_back(std::move(members[i]));
