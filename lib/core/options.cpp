@@ -2,6 +2,7 @@
 
 #include <cctype>
 
+#include "core/collect.h"
 #include "core/units.h"
 
 namespace core {
@@ -301,11 +302,7 @@ void fields_from_json(
   }
 }
 
-FieldValues values_of(const FieldList& fields) {
-  FieldValues values;
-  for (const auto& field : fields.all()) values.push_back(to_strings(field));
-  return values;
-}
+FieldValues values_of(const FieldList& fields) { return mapped(fields.all(), to_strings); }
 
 std::vector<std::string> changed_fields(const FieldList& fields, const FieldValues& defaults) {
   std::vector<std::string> names;
@@ -316,9 +313,8 @@ std::vector<std::string> changed_fields(const FieldList& fields, const FieldValu
 
 void expect_needed(const FieldList& fields, const FieldValues& defaults) {
   const auto changed = changed_fields(fields, defaults);
-  const auto is_changed = [&](const auto& name) { return std::ranges::count(changed, name) > 0; };
   for (const auto& field : fields.all())
-    if (!field.needed.empty() && is_changed(field.name) && !is_changed(field.needed))
+    if (!field.needed.empty() && contains(changed, field.name) && !contains(changed, field.needed))
       bad_usage("--{}: requires --{}", field.name, field.needed);
 }
 

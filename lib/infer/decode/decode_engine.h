@@ -39,6 +39,8 @@ class Engine {
   virtual void roll_back(const std::vector<std::int64_t>& /*tokens*/) {}
   /// Returns whether rows without tokens cost nothing in feed().
   virtual bool idle_rows_are_free() const { return false; }
+  /// Keeps keys and values as float16 from the next open() on. Returns false if it cannot.
+  virtual bool halve_keys() { return false; }
   virtual nn::Head& head() = 0;
 };
 

@@ -9,7 +9,7 @@ std::int64_t PagedRows::append(std::size_t row) {
   const auto token = to.end++, used = token % kPageTokens;
   if (used == 0) {
     to.pages.push_back(
-        std::make_shared<Page>(static_cast<std::size_t>(parts_ * kPageTokens * width_)));
+        std::make_shared<Page>(bytes_ * static_cast<std::size_t>(parts_ * kPageTokens * width_)));
     return token;
   }
   if (auto& page = to.pages.back(); page.use_count() > 1) page = std::make_shared<Page>(*page);

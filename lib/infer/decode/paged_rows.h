@@ -7,14 +7,16 @@
 
 namespace infer {
 
-/// Stores `parts` vectors of `width` floats for every token. Tokens of a row are numbered from 0.
+/// Stores `parts` vectors of `width` numbers for every token: floats, or other numbers of `bytes`
+/// bytes. Tokens of a row are numbered from 0.
 /// Calls on slots of different rows may run concurrently, other calls may not.
 class PagedRows {
  public:
   static constexpr std::int64_t kPageTokens = 16;
 
   PagedRows() = default;
-  PagedRows(std::int64_t parts, std::int64_t width) : parts_(parts), width_(width) {}
+  PagedRows(std::int64_t parts, std::int64_t width, std::size_t bytes = sizeof(float))
+      : parts_(parts), width_(width), bytes_(bytes) {}
 
   std::size_t size() const { return rows_.size(); }
   std::int64_t width() const { return width_; }
@@ -36,9 +38,9 @@ class PagedRows {
 
   /// Returns the page of a stored token: part `part` of its tokens, as slots (kPageTokens, width),
   /// or as the caller has filled it.
-  float* page(std::size_t row, std::int64_t token, std::int64_t part) const {
-    return rows_[row].pages[static_cast<std::size_t>(token / kPageTokens)]->data() +
-           part * kPageTokens * width_;
+  template <class T = float> T* page(std::size_t row, std::int64_t token, std::int64_t part) const {
+    auto& page = *rows_[row].pages[static_cast<std::size_t>(token / kPageTokens)];
+    return reinterpret_cast<T*>(page.data()) + part * kPageTokens * width_;
   }
 
   /// Returns (width) floats: part `part` of a stored token.
@@ -57,13 +59,14 @@ class PagedRows {
   }
 
  private:
-  using Page = std::vector<float>;  // (parts, kPageTokens, width)
+  using Page = std::vector<std::byte>;  // (parts, kPageTokens, width)
   struct Row {
     std::vector<std::shared_ptr<Page>> pages;  // null for dropped pages
     std::int64_t begin = 0, end = 0;
   };
 
   std::int64_t parts_ = 0, width_ = 0;
+  std::size_t bytes_ = sizeof(float);
   std::vector<Row> rows_;
 };
 

@@ -38,6 +38,9 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
   retrieve_ = plan_retrieval(options_.retrieve, window_, loaded_);
   engine_ = make_engine(
       *loaded_.model, device, parse_precision(options_.weights), record, packed_in(loaded_));
+  if (options_.keys == "float16" && !engine_->halve_keys())
+    core::bad_usage(
+        "--kv-dtype float16: not supported for this {}; leave it out", loaded_.model->options.arch);
   remember_by(memory);
 }
 

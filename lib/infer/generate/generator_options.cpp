@@ -165,10 +165,18 @@ void GeneratorOptions::fields(core::FieldList& f) {
       "data type of the weights on the CPU; smaller types decode faster; file: as the GGUF file has "
       "them; auto: file for a GGUF file in blocks, else float32",
       {"auto", "float32", "bfloat16", "int8", "file"});
+  key_field(f);
   const auto in_citations = f.group("Citations");
   f("cite", cite, "print the stored contexts and n-grams that predicted each token");
   f("cite-k", cite_k, "cited contexts per token").between(1, 65536).needs("cite");
   spans.fields(f);
+}
+
+void GeneratorOptions::key_field(core::FieldList& f) {
+  f("kv-dtype", keys,
+      "data type of the keys and values that a transformer on the CPU keeps; float16 takes half of "
+      "the memory, up to 65,504 in magnitude",
+      {"float32", "float16"});
 }
 
 void GeneratorOptions::settle() {

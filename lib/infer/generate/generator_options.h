@@ -101,14 +101,16 @@ struct GeneratorOptions {
   bool special = false;           ///< parses the texts of special tokens in prompts
   std::int64_t window = 0;        ///< in tokens; 0: the training segment
   std::string weights = "auto";
-  bool cite = false;        ///< reports the stored contexts that contributed to each token
-  std::int64_t cite_k = 3;  ///< maximum contexts for each token
+  std::string keys = "float32";  ///< type of the stored keys and values
+  bool cite = false;             ///< reports the stored contexts that contributed to each token
+  std::int64_t cite_k = 3;       ///< maximum contexts for each token
   SpanOptions spans;
   TranslationOptions translation;
   LayerReachOptions reach;
   RetrieveOptions retrieve;
   std::uint64_t seed = 1;  ///< set by --seed
   void fields(core::FieldList& f);
+  void key_field(core::FieldList& f);
 
   bool searches() const { return beam > 0; }
   /// Resolves beam: a translation uses a beam of 4 unless an option selects how tokens are drawn.

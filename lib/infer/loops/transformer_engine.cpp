@@ -315,10 +315,31 @@ void TransformerEngine::remember(std::int64_t index, const Token& token, std::si
   for (float* x = q; turns && x < k + heads_.d_key(); x += heads_.width)
     turn_pairs(cos, sin, pairs, x);
   constexpr auto kLanes = PagedRows::kPageTokens;
-  const auto part = static_cast<std::int64_t>(2 * layer);
-  float* const keys = slots_.page(token.row, token.position, part) + token.position % kLanes;
-  for (std::int64_t i = 0; i < heads_.d_key(); ++i) keys[i * kLanes] = k[i];
-  std::copy_n(k + heads_.d_key(), heads_.d_key(), slots_.slot(token.row, token.position, part + 1));
+  const auto part = static_cast<std::int64_t>(2 * layer), lane = token.position % kLanes,
+             d = heads_.d_key(), width = heads_.width;
+  const auto keep = [&]<class T>(const T* made) {  // keys, then values
+    T* const keys = slots_.page<T>(token.row, token.position, part);
+    T* const values = slots_.page<T>(token.row, token.position, part + 1);
+    for (std::int64_t i = 0; i < d; ++i) keys[i * kLanes + lane] = made[i];
+    for (std::int64_t i = 0; i < d; i += width)
+      std::copy_n(made + d + i, width, values + i * kLanes + lane * width);
+  };
+  if (!halves_) return keep(k);
+  thread_local std::vector<store::Half> made;
+  made.resize(static_cast<std::size_t>(2 * d));
+  store::to_half(k, made);
+  keep(made.data());
+}
+
+// Returns a head's keys (width, kPageTokens) or values (kPageTokens, width) of a page.
+const float* TransformerEngine::head_of(
+    std::size_t row, std::int64_t page, std::int64_t part, std::int64_t head) const {
+  const auto numbers = heads_.width * PagedRows::kPageTokens;
+  if (!halves_) return slots_.page(row, page, part) + head * numbers;
+  thread_local std::vector<float> whole;
+  whole.resize(static_cast<std::size_t>(numbers));
+  store::to_float(slots_.page<store::Half>(row, page, part) + head * numbers, whole);
+  return whole.data();
 }
 
 void TransformerEngine::make_tiles(const std::vector<Token>& tokens) {
@@ -350,7 +371,7 @@ void TransformerEngine::attend(
   constexpr auto kPage = PagedRows::kPageTokens;
   const auto row = tokens[static_cast<std::size_t>(tile.token)].row;
   const auto width = heads_.width, window = layers_[layer].window;
-  const auto offset = tile.head / (heads_.heads / heads_.kv_heads) * width;
+  const auto head = tile.head / (heads_.heads / heads_.kv_heads);
   const auto part = static_cast<std::int64_t>(2 * layer);
   std::array<Query, Tile::kMostQueries> queries;
   const auto count = static_cast<std::size_t>(tile.tokens * tile.heads);
@@ -373,8 +394,7 @@ void TransformerEngine::attend(
       q[static_cast<std::size_t>(seeing)] = queries[r].q;
       out[static_cast<std::size_t>(seeing++)] = queries[r].scores + page - from;
     }
-    lane_scores(
-        q.data(), seeing, slots_.page(row, page, part) + offset * kPage, width, scale_, out.data());
+    lane_scores(q.data(), seeing, head_of(row, page, part, head), width, scale_, out.data());
   }
   for (std::size_t r = 0; r < count; ++r) {
     auto& query = queries[r];
@@ -390,14 +410,16 @@ void TransformerEngine::attend(
     softmax(query.scores, held);
     std::fill_n(query.out, width, 0.0f);
   }
-  for (auto page = from; page < to; page += kPage)
+  for (auto page = from; page < to; page += kPage) {
+    const float* const values = head_of(row, page, part + 1, head);
     for (std::size_t r = 0; r < count; ++r) {
       const auto& query = queries[r];
       const auto first = std::max(page, query.begin), last = std::min(page + kPage, query.end);
       if (first < last)
-        add_weighted(query.scores + first - query.begin, slots_.slot(row, first, part + 1) + offset,
-            slots_.width(), last - first, width, query.out);
+        add_weighted(query.scores + first - query.begin, values + (first - page) * width, width,
+            last - first, width, query.out);
     }
+  }
 }
 
 void TransformerEngine::encode_sources(const std::vector<RowInput>& feeds) {

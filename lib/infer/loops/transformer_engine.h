@@ -12,6 +12,7 @@
 #include "infer/loops/paged_attention.h"
 #include "infer/loops/part.h"
 #include "nn/layers/block.h"
+#include "store/half.h"
 
 namespace infer {
 
@@ -31,6 +32,10 @@ class TransformerEngine : public Engine {
   void forget(std::int64_t keep) override;
   bool takes_back() const override { return true; }
   bool idle_rows_are_free() const override { return true; }
+  bool halve_keys() override {
+    slots_ = PagedRows(2 * std::ssize(layers_), heads_.d_key(), sizeof(store::Half));
+    return halves_ = true;
+  }
   void roll_back(const std::vector<std::int64_t>& tokens) override;
   nn::Head& head() override { return *head_; }
 
@@ -86,6 +91,8 @@ class TransformerEngine : public Engine {
     return place_ != nn::NormPlacement::post && place_ != nn::NormPlacement::sublayer;
   }
   void remember(std::int64_t index, const Token& token, std::size_t layer);
+  const float* head_of(
+      std::size_t row, std::int64_t page, std::int64_t part, std::int64_t head) const;
   void attend(const Tile& tile, const std::vector<Token>& tokens, std::size_t layer, float* scores);
   void read_sources(std::size_t layer, const std::vector<Token>& tokens, TeamShare share);
   void attend_source(const Source& source, std::size_t layer, std::int64_t head, const float* q,
@@ -108,8 +115,10 @@ class TransformerEngine : public Engine {
   std::vector<Turns> turns_;
   float scale_, cap_;  // of scores
   std::shared_ptr<nn::Head> head_;
-  // Part 2 layer has the keys of a page, transposed (d_key, kPageTokens), the next part its values.
+  // Part 2 layer has the keys of a page, transposed (d_key, kPageTokens), the next part its values
+  // (kv_heads, kPageTokens, width); in float16 if halves_.
   PagedRows slots_;
+  bool halves_ = false;
   std::vector<std::shared_ptr<const Source>> sources_;  // for each row; null: none
   // Working memory for the n_ tokens of a chunk; inputs of products are zero-padded.
   std::int64_t n_ = 0;

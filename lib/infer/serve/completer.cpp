@@ -48,6 +48,7 @@ void CompleterOptions::fields(core::FieldList& f) {
       .or_auto();
   f("dtype", generator.weights, "data type of the weights during decoding",
       {"auto", "float32", "bfloat16", "int8", "file"});
+  generator.key_field(f);
   f("cite", generator.cite, "return the stored contexts that predicted each token");
   f("cite-k", generator.cite_k, "cited contexts per token").between(1, 65536);
   generator.reach.fields(f);

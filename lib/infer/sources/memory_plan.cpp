@@ -139,7 +139,7 @@ void expect_used(const std::vector<std::string>& names,
         return &one == kind || std::ranges::count(one.facts().borrows, name) > 0;
       };
       const auto serves = [&](const auto* one) { return uses(*one) && takes_part(*one); };
-      if (std::ranges::count(names, name) > 0 && std::ranges::none_of(source_kinds(), serves))
+      if (core::contains(names, name) && std::ranges::none_of(source_kinds(), serves))
         core::bad_usage("--{}: requires {}", name, flags_of_kinds(uses));
     }
 }

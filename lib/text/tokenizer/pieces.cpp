@@ -131,9 +131,7 @@ Pieces::Pieces(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts)
       core::bad_data("spaces written as \"{}\" are not supported (one character is)", one);
   small_.resize(kSmall * kSmall);
   for (const Merge& merge : merges) {
-    if (pieces_.is_byte(merge.left) || pieces_.is_byte(merge.right))
-      core::bad_data("a merge of {} is not supported, since it is a byte",
-          token(pieces_.is_byte(merge.left) ? merge.left : merge.right));
+    byte_merges_ |= pieces_.is_byte(merge.left) || pieces_.is_byte(merge.right);
     const std::uint32_t left = last_char(token(merge.left)), right = first_char(token(merge.right));
     if (place(left) != kNone && place(right) != kNone) {
       small_[place(left) * kSmall + place(right)] = true;
@@ -168,7 +166,8 @@ bool Pieces::joins(std::uint32_t left, std::uint32_t right) const {
   const bool merged = l != kNone && r != kNone
                           ? small_[l * kSmall + r]
                           : pairs_.count(static_cast<std::uint64_t>(left) << 32 | right) > 0;
-  if (merged || parts_.byte_fallback) return merged;
+  if (merged) return true;
+  if (parts_.byte_fallback) return byte_merges_ && (!is_known(left) || !is_known(right));
   // If characters are dropped, their neighbours meet. Adjacent unknown characters may be one token.
   if (unknown_ == kNone) return !is_known(left) || !is_known(right);
   return parts_.fuse_unknown && !is_known(left) && !is_known(right);

@@ -70,6 +70,7 @@ class Pieces : public Tokenizer {
   std::uint32_t mark_ = kNone;
   std::vector<bool> small_;
   std::unordered_set<std::uint64_t> pairs_;
+  bool byte_merges_ = false;  // a merge has a byte, so characters without a token join others
 };
 
 }  // namespace text
