@@ -46,7 +46,7 @@ passages::TermLists read_terms(
   return passages::list_terms(in, options.pack, static_cast<int>(context.jobs), progress.counter());
 }
 
-passages::Found find_hits(const passages::PackingData& in, const passages::Bm25& bm25,
+passages::SearchedHits find_hits(const passages::PackingData& in, const passages::Bm25& bm25,
     const Options& options, const cli::Context& context) {
   cli::Progress progress(context, "search", "queries");
   const auto queries = passages::queries_of(bm25.lists().size(), core::part(options.hits.part),
@@ -63,7 +63,7 @@ passages::Found find_hits(const passages::PackingData& in, const passages::Bm25&
 }
 
 // Writes hits as lines, or as a part for --hits.
-int write_hits(const passages::Found& found, const passages::PackingData& in,
+int write_hits(const passages::SearchedHits& found, const passages::PackingData& in,
     const Options& options, const cli::Context& context, cli::Summary& summary) {
   core::Output out(context.output);
   if (options.hits.dump == "hits") passages::print_hits(found, out);
@@ -82,7 +82,7 @@ int pack(const Options& options, const cli::Context& context) {
   if (options.hits.dump == "terms") return dump_terms(in, context);
   if (options.hits.dump.empty()) cli::refuse_binary_to_terminal(context);
   cli::Summary summary(context, options.summary);
-  std::optional<passages::Found> found;
+  std::optional<passages::SearchedHits> found;
   if (options.hits.joins())
     found.emplace(passages::join_hits(options.hits.files, in, options.pack));
   const auto lists = read_terms(in, options, context);

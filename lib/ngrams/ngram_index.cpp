@@ -135,7 +135,7 @@ std::uint64_t Index::count(const Match& match, std::uint32_t token) const {
   return sum;
 }
 
-Index::Found Index::nth(const Match& match, std::uint64_t n) const {
+Index::Occurrence Index::nth(const Match& match, std::uint64_t n) const {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     if (n < match.ranks[i].size()) return {i, match.ranks[i].begin + n};
     n -= match.ranks[i].size();

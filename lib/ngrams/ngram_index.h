@@ -102,11 +102,11 @@ class Index {
   std::string signature() const;
 
  private:
-  struct Found {
+  struct Occurrence {
     std::size_t part;
     std::uint64_t rank;
   };
-  Found nth(const Match& match, std::uint64_t n) const;
+  Occurrence nth(const Match& match, std::uint64_t n) const;
   std::vector<std::shared_ptr<const Folder>> folders_;
   std::vector<const SortedPart*> parts_;
   std::vector<std::size_t> folder_of_;  // folder of each part

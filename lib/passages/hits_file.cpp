@@ -158,10 +158,10 @@ core::Part read_hits(core::ByteSource& source, const SearchOf& of, Hits& all) {
   return part;
 }
 
-Found join_hits(
+SearchedHits join_hits(
     const std::vector<std::string>& paths, const PackingData& in, const PackOptions& options) {
   const SearchOf of = search_of(in, options);
-  Found found{{}, Hits(of.units, of.top)};
+  SearchedHits found{{}, Hits(of.units, of.top)};
   core::PartNames names;
   for (const auto& path : paths) {
     const auto source = core::open_source(path);

@@ -51,7 +51,7 @@ core::Part read_hits(core::ByteSource& source, const SearchOf& of, Hits& all);
 /// Reads the hits of all units from the files of all parts, in any order. Throws as read_hits()
 /// does, Error{no_input}, and Error{usage} for a part that is missing, duplicate, or of another
 /// number of parts.
-Found join_hits(
+SearchedHits join_hits(
     const std::vector<std::string>& paths, const PackingData& in, const PackOptions& options);
 
 }  // namespace passages

@@ -265,7 +265,7 @@ void print_terms(const PackingData& in, int jobs, core::ByteSink& out) {
   analyze_units(in.data, in.tokenizer, in.end_of_document, in.unit, jobs, print);
 }
 
-core::OrderedJson Found::timings() const {
+core::OrderedJson SearchedHits::timings() const {
   const auto n = static_cast<double>(queries.size());
   return {{"queries", queries.size()}, {"seconds", seconds}, {"queries_per_s", n / seconds},
       {"queries_per_cpu_s", n / cpu_seconds}};
@@ -284,7 +284,7 @@ std::vector<std::uint32_t> queries_of(
   return own;
 }
 
-Found find_hits(const PackingData& in, const Bm25& bm25, const PackOptions& options,
+SearchedHits find_hits(const PackingData& in, const Bm25& bm25, const PackOptions& options,
     std::vector<std::uint32_t> queries, int jobs, const PackProgress& progress) {
   using Clock = std::chrono::steady_clock;
   SearchOptions how;
@@ -303,7 +303,7 @@ Found find_hits(const PackingData& in, const Bm25& bm25, const PackOptions& opti
   return {std::move(queries), std::move(hits), parts, seconds, cpu_seconds};
 }
 
-void print_hits(const Found& found, core::ByteSink& out) {
+void print_hits(const SearchedHits& found, core::ByteSink& out) {
   for (std::uint32_t q = 0; q < found.hits.queries(); ++q)
     for (const auto& [unit, score] : found.hits.of(q))
       out.write(fmt::format("{}\t{}\t{:.9g}\n", found.queries[q], unit, score));
@@ -328,8 +328,8 @@ std::string Packed::summary(const std::string& name, bool searched) const {
       order.size(), name, links, worth.mean_score, by_chance);
 }
 
-Packed pack(const PackingData& in, const Bm25& bm25, const Found* found, const PackOptions& options,
-    std::uint64_t seed, int jobs) {
+Packed pack(const PackingData& in, const Bm25& bm25, const SearchedHits* found,
+    const PackOptions& options, std::uint64_t seed, int jobs) {
   const std::uint32_t units = bm25.lists().size();
   const UnitOrder random = random_order(units, seed);
   const Hits none(units, 1);

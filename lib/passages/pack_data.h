@@ -141,8 +141,8 @@ TermLists list_terms(
 /// Prints one line per unit with its terms, repeated as they occur.
 void print_terms(const PackingData& in, int jobs, core::ByteSink& out);
 
-/// Found is the result of a search and its cost.
-struct Found {
+/// SearchedHits is the result of a search and its cost.
+struct SearchedHits {
   std::vector<std::uint32_t> queries;
   Hits hits;                ///< in the order of the queries
   std::uint32_t parts = 1;  ///< number of parts of the index
@@ -159,10 +159,10 @@ std::vector<std::uint32_t> queries_of(std::uint32_t units, const core::Part& par
     std::uint64_t most = 0, std::uint64_t seed = 1);
 /// Finds the options.top best units for each of `queries`, only in other documents if the options
 /// say so.
-Found find_hits(const PackingData& in, const Bm25& bm25, const PackOptions& options,
+SearchedHits find_hits(const PackingData& in, const Bm25& bm25, const PackOptions& options,
     std::vector<std::uint32_t> queries, int jobs, const PackProgress& progress);
 /// Prints one line per hit: query, unit and score, separated by tabs.
-void print_hits(const Found& found, core::ByteSink& out);
+void print_hits(const SearchedHits& found, core::ByteSink& out);
 
 /// Packed is an order and its quality.
 struct Packed {
@@ -179,8 +179,8 @@ struct Packed {
 };
 /// Orders all units by options.method. `found` holds the hits of all units; null for a random
 /// order. Throws Error{bad_data} if no unit is among the hits of another.
-Packed pack(const PackingData& in, const Bm25& bm25, const Found* found, const PackOptions& options,
-    std::uint64_t seed, int jobs);
+Packed pack(const PackingData& in, const Bm25& bm25, const SearchedHits* found,
+    const PackOptions& options, std::uint64_t seed, int jobs);
 
 /// Writes a shard of kind order to `out`, without committing it, and returns its fingerprint.
 core::Digest write_order(const UnitOrder& order, const PackingData& in, const PackOptions& options,

@@ -19,11 +19,11 @@ void build_store(const std::string& model, const std::vector<std::string>& files
     set_fields(fields, options);
     build.model = model;
     const auto place = build.folder(build.append.empty() ? folder : "");
-    model::read_texts_for(model, process().threads, tell);
+    model::read_texts_for(model, process().threads, send_note);
     infer::StoreBuild work(build, files, place);
-    tell(work.window_note());
+    send_note(work.window_note());
     work.fill({});
-    tell(work.summary(work.finish({})));
+    send_note(work.summary(work.finish({})));
   });
 }
 
@@ -49,7 +49,7 @@ void build_ngrams(const std::vector<std::string>& files, const std::string& fold
     set_fields(core::list_fields(build), options);
     const auto jobs = process().threads;
     text::read_texts({[tokenizer] { return text::load_tokenizer(tokenizer); }, "the given",
-        static_cast<int>(jobs), tell});
+        static_cast<int>(jobs), send_note});
     const shard::Dataset data(files);
     ngrams::build(data, folder, build.cut(data.header().vocabulary, jobs), jobs);
   });

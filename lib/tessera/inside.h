@@ -17,7 +17,7 @@ struct Process {
 const Process& process();
 
 /// Passes a note on unless it is empty.
-void tell(const std::string& note);
+void send_note(const std::string& note);
 
 /// Runs `work`. Throws Error for a core::Error.
 template <class Work> std::invoke_result_t<Work> translated(const Work& work) {

@@ -42,7 +42,7 @@ infer::Evaluation evaluation(const Model& model, const Memory& memory, const Opt
   options.adapter = model.settings().adapter;
   options.compute.device = model.settings().device;
   options.compute.precision = model.settings().dtype;
-  model::read_texts_for(options.model, process().threads, tell);
+  model::read_texts_for(options.model, process().threads, send_note);
   return {options, model.loaded()};
 }
 
@@ -64,7 +64,7 @@ const Process& process() {
   return *g_process;
 }
 
-void tell(const std::string& note) {
+void send_note(const std::string& note) {
   if (!note.empty()) process().note(note);
 }
 
@@ -112,7 +112,7 @@ Evaluation evaluate(const Model& model, const std::vector<std::string>& files, c
   return translated([&] {
     const auto work = evaluation(model, memory, options);
     const auto data = work.open(files);
-    for (const auto& note : work.notes_on(data)) tell(note);
+    for (const auto& note : work.notes_on(data)) send_note(note);
     const auto totals = work.score(data, {});
     return Evaluation{totals.nats, totals.tokens, totals.loss(), totals.perplexity(),
         totals.bits_per_byte(), work.signature(data)};
@@ -126,7 +126,7 @@ Memory tune(
     const auto data = work.open({valid});
     infer::TuneOptions grid;
     grid.data = valid;
-    tell(work.tune(data, grid, [](std::uint64_t) {}).summary());
+    send_note(work.tune(data, grid, [](std::uint64_t) {}).summary());
     Memory tuned;
     auto chosen = work.memory_options();
     const auto fields = core::list_fields(chosen);
@@ -153,7 +153,7 @@ Generator::Generator(const Model& model, const Memory& memory, const Options& op
         settings.seed = process().seed;
         std::unique_ptr<Impl> made(new Impl{{model.loaded(), settings, memory_options(memory),
             nn::device(model.settings().device)}});
-        tell(made->generator.window_note());
+        send_note(made->generator.window_note());
         return made;
       })) {}
 Generator::~Generator() = default;
@@ -168,14 +168,14 @@ std::vector<Text> Generator::generate(const std::vector<std::string>& prompts) {
     for (const auto& prompt : prompts) asked.emplace_back().text = prompt;
     std::vector<Text> texts(prompts.size() * samples);
     infer::GeneratorCallbacks watch;
-    watch.warn = tell;
+    watch.warn = send_note;
     watch.finished = [&](const infer::Sample& sample) {
       texts[(sample.prompt - first) * samples + static_cast<std::size_t>(sample.sample)] = {
           sample.text, sample.tokens, sample.log_prob, sample.finish == infer::Finish::length};
     };
     generator.run(asked, watch);
-    tell(generator.long_prompts_note());
-    tell(generator.special_note());
+    send_note(generator.long_prompts_note());
+    send_note(generator.special_note());
     return texts;
   });
 }

@@ -34,15 +34,15 @@ bool train(const std::vector<std::string>& files, const std::string& folder, con
     const auto tokenizer = [from = job.from, shards = run.shards, valid = job.valid, threads] {
       return train::tokenizer_for_texts(from, shards, valid, [&](const auto& texts) {
         const auto quiet = [](std::uint64_t) {};
-        return text::learn_for_training(texts, threads, {quiet, quiet, tell});
+        return text::learn_for_training(texts, threads, {quiet, quiet, send_note});
       });
     };
-    text::read_texts({tokenizer, "the run's", threads, tell});
+    text::read_texts({tokenizer, "the run's", threads, send_note});
     train::TokenObjective objective(train::prepare(job), group);
-    tell(objective.settings().note);
+    send_note(objective.settings().note);
     bool goes_on = true;
     train::Callbacks watch;
-    watch.note = tell;
+    watch.note = send_note;
     watch.stop = [&] { return !goes_on; };
     watch.progress = [&](const train::Callbacks::Progress& now) {
       if (progress) goes_on = progress({now.step, now.steps, now.loss, now.valid_loss});

@@ -93,7 +93,7 @@ struct MicroBatch {
 
 /// A process's share of each step's micro-batches: `count` of every `of`, from `begin` on. They are
 /// consecutive, or runs of `run` of them that begin `stride` apart.
-struct Share {
+struct MicroBatchShare {
   std::int64_t begin = 0, count = 1, of = 1, run = 0, stride = 0;
 
   /// Returns the number of the process's i-th micro-batch, over all steps.

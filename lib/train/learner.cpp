@@ -294,7 +294,7 @@ torch::Tensor Learner::differentiate(const nn::Batch& batch, const MicroBatch& m
   return loss.detach().to(torch::kFloat64);
 }
 
-Share Learner::share() const {
+MicroBatchShare Learner::share() const {
   const std::int64_t of = recipe_.batches.accumulate;
   if (carries_) return {0, of, of};
   const std::int64_t count = of / team_.teams();

@@ -62,7 +62,7 @@ class Learner {
   /// Returns the micro-batches of a step that this process reads: with carried rows, parts of all;
   /// else whole ones, equal within a team. With sharded gradients, neighbours belong to different
   /// teams, so that their sum is soon shared out.
-  Share share() const;
+  MicroBatchShare share() const;
   /// Runs step `step` (0, 1, ...) on this process's share() of the `recipe.batches.accumulate`
   /// micro-batches: the gradient of the sum of losses divided by the number of tokens. Throws
   /// Error{bad_data} if the gradient is not finite, as descend().

@@ -32,8 +32,8 @@ Objective::Settings settings_of(const Run& run) {
 
 }  // namespace
 
-Prefetch::Prefetch(const shard::Dataset& data, Order& order, std::int64_t first, Share share,
-    TokenRules rules, torch::Device device, const TargetShard* targets)
+Prefetch::Prefetch(const shard::Dataset& data, Order& order, std::int64_t first,
+    MicroBatchShare share, TokenRules rules, torch::Device device, const TargetShard* targets)
     : data_(data), order_(order), share_(share), rules_(std::move(rules)), targets_(targets),
       device_(device), read_(first * share.count) {
   if (!device_.is_cpu())
@@ -91,7 +91,7 @@ TokenObjective::TokenObjective(Run run, std::shared_ptr<ranks::Group> group)
 }
 
 Update TokenObjective::update(std::int64_t step, std::int64_t data) {
-  const Share share = learner_.share();
+  const MicroBatchShare share = learner_.share();
   if (!prefetch_)
     prefetch_.emplace(
         *run_.data, *run_.order, data, share, run_.rules, learner_.device(), run_.targets.get());

@@ -12,7 +12,7 @@ namespace train {
 /// `targets` (null: none) must outlive the object, which uses the first two exclusively.
 class Prefetch {
  public:
-  Prefetch(const shard::Dataset& data, Order& order, std::int64_t first, Share share = {},
+  Prefetch(const shard::Dataset& data, Order& order, std::int64_t first, MicroBatchShare share = {},
       TokenRules rules = {}, torch::Device device = torch::kCPU,
       const TargetShard* targets = nullptr);
   ~Prefetch();
@@ -33,7 +33,7 @@ class Prefetch {
   Ahead upload(MicroBatch micro) const;
   const shard::Dataset& data_;
   Order& order_;
-  const Share share_;
+  const MicroBatchShare share_;
   const TokenRules rules_;
   const TargetShard* const targets_;
   const torch::Device device_;

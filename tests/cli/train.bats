@@ -385,7 +385,7 @@ assert plan["state_bytes"] > 0 and plan["state_bytes"] % (2 * 16 * 4) == 0, plan
 END
 }
 
-@test "bfloat16 on a processor without such products: the program says once that it is slow" {
+@test "bfloat16 on a processor without such products: the program says once that there are none" {
   export ATEN_CPU_CAPABILITY=avx2 # hides them
   local slow=": this processor has no products in bfloat16"
   for precision in float32 bfloat16; do

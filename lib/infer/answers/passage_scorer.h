@@ -15,8 +15,8 @@ namespace infer {
 /// separately. Not thread safe.
 class PassageScorer {
  public:
-  /// `words` and `wants`: see WindowScores. All references must outlive the scorer. The BOS token
-  /// of `windows` is ignored.
+  /// `vocabulary` and `wants`: see WindowScores. All references must outlive the scorer. The BOS
+  /// token of `windows` is ignored.
   PassageScorer(nn::Model& model, Engine& engine, const WindowPlan& windows,
       const MemoryPlan& memory, std::int64_t vocabulary, TokenWants wants = {});
   ~PassageScorer();

@@ -23,7 +23,7 @@ struct WindowToScore {
 /// Scores windows. Not thread safe.
 class WindowScores {
  public:
-  /// `words`: number of tokens of the vocabulary; the head's further rows are padding. All
+  /// `vocabulary`: its number of tokens; the head's further rows are padding. All
   /// references must outlive the object.
   WindowScores(nn::Model& model, nn::Head& head, const WindowPlan& windows,
       const MemoryPlan& memory, std::int64_t vocabulary, TokenWants wants);
@@ -35,7 +35,7 @@ class WindowScores {
   /// Returns whether tokens before a window affect its scores.
   bool remembers() const { return memory_.remembers(); }
   bool learns() const { return plan_.online; }
-  /// Returns the weights after a context; see WeightsLearner. `beside`: f of each further model.
+  /// Returns the weights after a context; see WeightsLearner. `ensemble`: f of each further model.
   std::shared_ptr<const OnlineWeights> learn(const std::vector<std::int64_t>& context,
       const nn::Hidden& hidden, const std::vector<torch::Tensor>& ensemble) const;
 

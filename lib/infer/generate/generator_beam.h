@@ -34,8 +34,8 @@ class Beam {
 
   /// Returns the live hypotheses, which need one row of log-probabilities each; initially one.
   const std::vector<Hypothesis>& live() const { return live_; }
-  /// Returns how the hypothesis live()[parent] ends with `word`, or nullopt if it continues. May be
-  /// called repeatedly and for any tokens.
+  /// Returns how the hypothesis live()[parent] ends with `token`, or nullopt if it continues. May
+  /// be called repeatedly and for any tokens.
   using Ends = std::function<std::optional<Ending>(std::size_t parent, std::int64_t token)>;
   /// Extends the search; rows[i] (V) is log p of the next token of live()[i]. Returns for each new
   /// live hypothesis the index of its parent (its last token is the new one); empty once done().

@@ -64,7 +64,7 @@ class StreamMemory {
   torch::Tensor mix(const Parts& parts, bool fresh);
 
   /// Returns log p of every token by the mixture, (R, V) float32 or float64, for positions with
-  /// unknown labels: f (R, d_model), g (R, d_key), place (R). Searches the datastores. `beside`:
+  /// unknown labels: f (R, d_model), g (R, d_key), place (R). Searches the datastores. `ensemble`:
   /// log p by each further model, (R, its V).
   torch::Tensor log_probs(nn::Head& head, const torch::Tensor& f, const torch::Tensor& g,
       const nn::TokenPositions& place, const std::vector<torch::Tensor>& ensemble = {});

@@ -70,8 +70,8 @@ inline bool is_out_of_memory(const c10::Error& error) {
          text.find("not enough memory") != text.npos;
 }
 
-/// Says, once a process, that the processor has no products in bfloat16, which `option` requests, and
-/// the `effect`: if `device` is a CPU without them, or ATEN_CPU_CAPABILITY hides them.
+/// Says, once a process, that the processor has no products in bfloat16, which `option` requests,
+/// and the `effect`: if `device` is a CPU without them, or ATEN_CPU_CAPABILITY hides them.
 void note_half_products(const std::string& option, const std::string& effect, torch::Device device);
 
 }  // namespace nn

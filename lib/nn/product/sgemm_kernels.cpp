@@ -138,7 +138,7 @@ void round_lines(const float* from, std::int64_t stride, std::int64_t depth, std
   }
 }
 
-// Rounds a block of A to bfloat16. Its element (i, k) is then to[i * row + k * column] of the result.
+// Rounds a block of A to bfloat16. Returns where: its line k of row i is at[i * row + k * column].
 SgemmFactor round_block(
     const SgemmFactor& a, std::int64_t rows, std::int64_t depth, float scale, float* to) {
   const std::int64_t lines = lines_of(depth), whole = kHasPairs ? depth / 2 : depth;
