@@ -29,7 +29,7 @@ struct AnnotateOptions {
 };
 
 int annotate(AnnotateOptions options, const cli::Context& context) {
-  options.annotate.evaluation.memory.choose();
+  options.annotate.evaluation.memory.choose(context.flags);
   const auto& how = options.annotate;
   const auto files = core::input_paths(options.files);
   const bool samples = how.from == "sample" || (how.from == "auto" && how.evaluation.model.empty());

@@ -115,7 +115,7 @@ void check_parts(const EvalPplOptions& options) {
 }
 
 int eval_ppl(EvalPplOptions options, const cli::Context& context) {
-  options.evaluation.memory.choose();
+  options.evaluation.memory.choose(context.flags);
   check_parts(options);
   options.evaluation.memory.in_parts = options.ranks.any() || core::is_part(options.parts.part);
   if (options.parts.sum) {

@@ -73,7 +73,7 @@ model::Loaded load(const SampleOptions& options, torch::Device device) {
 }
 
 int write_samples(SampleOptions options, const cli::Context& context) {
-  options.memory.choose();
+  options.memory.choose(context.flags);
   if (core::same_place(options.report, context.output.empty() ? "-" : context.output))
     core::bad_usage("--report {}: is the output of the texts; give another file", options.report);
   auto settings = options.generator;

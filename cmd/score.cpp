@@ -44,7 +44,7 @@ struct ScoreOptions {
 };
 
 int score(ScoreOptions options, const cli::Context& context) {
-  options.answerer.memory.choose();
+  options.answerer.memory.choose(context.flags);
   if (!options.answerer.dynamic.on)
     core::leave_out("no-dynamic-evaluation", "no weights are trained", options.answerer.dynamic);
   if (core::same_place(options.report, context.output.empty() ? "-" : context.output))

@@ -98,7 +98,7 @@ int serve_completions(ServeOptions options, const cli::Context& context) {
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   // malloc_trim() gives back the end of one heap, not that of each thread's.
   ::mallopt(M_ARENA_MAX, 1);
-  options.completer.memory.choose();
+  options.completer.memory.choose(context.flags);
   options.completer.generator.seed = static_cast<std::uint64_t>(context.seed);
   options.completer.memory.answers = true;
   infer::Completer completer(options.completer);

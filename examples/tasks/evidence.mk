@@ -67,7 +67,7 @@ e.known = $(EOUT)/$(1).store/store.json $(EOUT)/$(1).ngrams/ngrams.json $(EOUT)/
 define e.tune
 $(EOUT)/$(1).conf: $(EOUT)/tuning.shard.zst $(call e.known,novels)
 	$(if $(filter $(1),$(e.tuned)),eval-ppl -m $(e.model) $(e.window) $(jobs) $(call e.flags.$(1),novels) \
-	  --tune $$< --tune-output $$@.all && grep -E '^[a-z-]*(lambda|temperature|weights) ' $$@.all >$$@,echo >$$@)
+	  --tune $$< --tune-output $$@.all && grep -E '^([a-z-]*(lambda|temperature|weights)|tuned-on) ' $$@.all >$$@,echo >$$@)
 $(EOUT)/$(1).json: $(EOUT)/test.shard.zst $(EOUT)/$(1).conf
 	eval-ppl -m $(e.model) $(e.window) $(if $(filter passages,$(1)),,--stride 256) $(jobs) --config $(EOUT)/$(1).conf $(call e.flags.$(1),novels) \
 	  --per-token $$(@:.json=.tsv) --json $$< -o $$@

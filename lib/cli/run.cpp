@@ -181,6 +181,7 @@ bool is_stream(const std::string& path) {
 
 // Sets the fields that the config file names. A front leaves a stream to the program that works.
 void read_config_file(Verb& verb, bool front) {
+  verb.context.flags = verb.context.given;
   const std::string& file = verb.requests.config;
   if (file.empty() || (front && !verb.requests.print_config && is_stream(file))) return;
   read_config(core::read_text(file, kMaxConfigBytes), file, verb.fields, verb.context.given);

@@ -57,6 +57,7 @@ struct Context {
   /// The value of -j. In a body it is never 0; the default is the number of processors.
   std::int64_t jobs = 0;
   std::set<std::string> given;  ///< the names of the fields that a flag or a config file set
+  std::set<std::string> flags;  ///< those that a flag set
 };
 
 using Body = std::function<int(const Context&)>;

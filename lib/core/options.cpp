@@ -165,8 +165,8 @@ Field& FieldList::operator()(
       .help = std::move(help),
       .target = target,
       .choices = std::move(choices),
-      .group = group_,
-      .needed = needed_});
+      .group = scope_.first,
+      .needed = scope_.second});
   return fields_.back();
 }
 
@@ -281,8 +281,7 @@ void fields_from_json(
     const auto field = std::ranges::find(all, key, &Field::key);
     if (field == all.end()) {
       if (allow_unknown) continue;
-      std::vector<std::string> keys;
-      for (const auto& known : all) keys.push_back(known.key());
+      const auto keys = mapped(all, &Field::key);
       bad_config("{}: unknown key \"{}\"{}", origin, key, did_you_mean(key, keys));
     }
     std::vector<std::string> texts;

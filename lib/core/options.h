@@ -98,18 +98,19 @@ class FieldList {
     return added;
   }
 
+  using Scope = std::pair<std::string, std::string>;  // the heading, and the option that is needed
   /// A Group sets the heading in --help for the fields that are listed during its lifetime. Its
   /// destructor restores the previous heading.
   class [[nodiscard]] Group {
    public:
     Group(FieldList& list, std::string title)
-        : list_(list), before_(std::exchange(list.group_, std::move(title))) {}
-    ~Group() { list_.group_ = std::move(before_), list_.needed_.clear(); }
+        : list_(list), before_(std::exchange(list.scope_, {std::move(title), {}})) {}
+    ~Group() { list_.scope_ = std::move(before_); }
     Group(Group&&) = delete;
 
    private:
     FieldList& list_;
-    std::string before_;
+    Scope before_;
   };
   Group group(std::string title) { return {*this, std::move(title)}; }
   /// Adds the fields of `options` under a heading of their own.
@@ -119,13 +120,13 @@ class FieldList {
   }
 
   /// The fields that follow in the group have no use without `option`.
-  void rest_needs(std::string option) { needed_ = std::move(option); }
+  void rest_needs(std::string option) { scope_.second = std::move(option); }
 
   const std::vector<Field>& all() const { return fields_; }
 
  private:
   std::vector<Field> fields_;
-  std::string group_, needed_;
+  Scope scope_;
 };
 
 template <class Options> FieldList list_fields(Options& options) {

@@ -19,7 +19,7 @@ std::optional<Process> g_process;
 
 infer::MemoryOptions memory_options(const Memory& memory) {
   infer::MemoryOptions options;
-  set_fields(core::list_fields(options), memory.options);
+  const auto flags = set_fields(core::list_fields(options), memory.options);
   const auto add = [](std::vector<std::string>& to, const std::vector<std::string>& more) {
     to.insert(to.end(), more.begin(), more.end());
   };
@@ -27,7 +27,7 @@ infer::MemoryOptions memory_options(const Memory& memory) {
   add(options.of<infer::NgramOptions>().folders, memory.ngrams);
   add(options.of<infer::EnsembleOptions>().models, memory.ensemble);
   if (memory.cache > 0) options.of<infer::CacheOptions>().positions = memory.cache;
-  options.choose();
+  options.choose(flags);
   return options;
 }
 
@@ -77,8 +77,7 @@ std::set<std::string> set_fields(const core::FieldList& fields, const Options& o
     const auto& all = fields.all();
     const auto field = std::ranges::find(all, name, &core::Field::name);
     if (field == all.end()) {
-      std::vector<std::string> names;
-      for (const auto& known : all) names.push_back(known.name);
+      const auto names = core::mapped(all, &core::Field::name);
       core::bad_usage("{}: no such option{}", name, core::did_you_mean(name, names));
     }
     core::assign(*field, texts);

@@ -426,8 +426,8 @@ Run prepare(const Job& job) {
   if (!job.adapter.empty() && job.from.empty())
     core::bad_usage("--adapter: requires --from MODEL, the model of the adapter");
   if (job.recipe.precision == "bfloat16")
-    nn::note_half_products(
-        "--precision bfloat16", "factors are rounded to it, and nothing gets faster", job.device);
+    nn::note_half_products("--precision bfloat16",
+        "factors are still rounded to bfloat16, without a gain in speed", job.device);
   settle_fine_tuning(job, run);
   open_data(job, run);
   settle_further(job, run);

@@ -297,6 +297,8 @@ EOF
   printf 'tuned-on = "0123456789abcdef"\nensemble-temperature = [2]\ncache-theta = 0.5\nk = 3\n' >tuned.conf
   eval-ppl -q -m model --memory none --config tuned.conf --json test.shard.zst >out
   jq 'del(.signature)' out | cmp - <(jq 'del(.signature)' plain)
+  run -64 --separate-stderr eval-ppl -q -m model --memory none --config tuned.conf --cache-theta 2 test.shard.zst
+  [ "$stderr" = 'eval-ppl: --cache-theta: requires --cache' ]
   echo "The cat" >line
   for program in score annotate sample; do
     run -64 --separate-stderr "$program" -q -m model -t bytes --memory none --ensemble-temperature 2 line

@@ -150,7 +150,7 @@ EOF
 
 @test "reports of a text that is not scored are refused" {
   refused 64 "--tune: without a FILE, nothing is scored; leave --per-token out" eval-ppl -q -m model --tune valid.shard.zst --per-token unscored
-  refused 64 "leave --retrieve-log out" eval-ppl -q -m model --part 1/2 --retrieve-log hits test.shard.zst
+  refused 64 "leave --retrieve-log out" eval-ppl -q -m model --part 1/2 --retrieve nowhere --retrieve-log hits test.shard.zst
   [ ! -e unscored ]
 }
 

@@ -286,6 +286,7 @@ sample --retrieve-every=3 retrieve
 sample --retrieve-tokens=9 retrieve
 sample --system=x chat
 serve --retrieve-tokens=9 retrieve
+serve --cite-k=2 cite
 score --cite-k=2 cite
 eval-ppl --retrieve-mix=2 retrieve
 eval-ppl --retrieve-log=x retrieve

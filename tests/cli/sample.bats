@@ -318,3 +318,14 @@ EOF
   run --separate-stderr draw --prompt x --report x -o x
   [ "$status" -eq 64 ]
 }
+
+@test "--kv-dtype float16: nearly the same probabilities, and refused for a model without keys and values of its own loops" {
+  local models=$root/tests/golden/artefacts/models
+  for type in float32 float16; do
+    sample -q -m "$models/transformer" --kv-dtype $type --temperature 0 --max-tokens 30 --json --prompt 'the cat' >$type
+  done
+  near "$(field log_prob <float16)" "$(field log_prob <float32)" 0.01
+  run ! cmp -s float32 float16
+  run -64 --separate-stderr sample -m "$models/mosaic" --kv-dtype float16 --prompt x
+  [ "$stderr" = 'sample: --kv-dtype float16: not supported for this mosaic; leave it out' ]
+}

@@ -39,8 +39,8 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
   engine_ = make_engine(
       *loaded_.model, device, parse_precision(options_.weights), record, packed_in(loaded_));
   if (options_.keys == "float16" && !engine_->halve_keys())
-    core::bad_usage(
-        "--kv-dtype float16: not supported for this {}; leave it out", loaded_.model->options.arch);
+    core::bad_usage("--kv-dtype float16: not supported for this {}{}; leave it out",
+        loaded_.model->options.arch, device.is_cpu() ? "" : " on a device");
   remember_by(memory);
 }
 

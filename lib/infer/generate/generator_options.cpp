@@ -174,8 +174,8 @@ void GeneratorOptions::fields(core::FieldList& f) {
 
 void GeneratorOptions::key_field(core::FieldList& f) {
   f("kv-dtype", keys,
-      "data type of the keys and values that a transformer on the CPU keeps; float16 takes half of "
-      "the memory, up to 65,504 in magnitude",
+      "data type of the keys and values that the model keeps, a transformer on the CPU; float16, up "
+      "to 65,504 in magnitude, takes half of the memory; further models keep float32",
       {"float32", "float16"});
 }
 

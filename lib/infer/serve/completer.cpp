@@ -50,7 +50,7 @@ void CompleterOptions::fields(core::FieldList& f) {
       {"auto", "float32", "bfloat16", "int8", "file"});
   generator.key_field(f);
   f("cite", generator.cite, "return the stored contexts that predicted each token");
-  f("cite-k", generator.cite_k, "cited contexts per token").between(1, 65536);
+  f("cite-k", generator.cite_k, "cited contexts per token").between(1, 65536).needs("cite");
   generator.reach.fields(f);
   retrieve.turn_fields(f);
   turns.fields(f);

@@ -52,9 +52,9 @@ struct MemoryOptions : Slots {
   /// Names of the options that must have a use: plan_memory() refuses those of sources that do not
   /// take part.
   std::set<std::string> chosen;
-  /// Adds to `chosen` the options that are not at their defaults, unless they were tuned: a tuned
-  /// file may have options of sources that are left out now.
-  void choose();
+  /// Sets `chosen` to `flags` and, unless a tuned file gave options, which may be of sources that
+  /// are left out now, to all options that are not at their defaults.
+  void choose(const std::set<std::string>& flags);
   /// Lists the options of each of source_kinds(), then the common ones.
   void fields(core::FieldList& f);
 };

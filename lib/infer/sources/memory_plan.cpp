@@ -105,9 +105,8 @@ std::vector<std::string> SourceKind::options() const {
   MemoryOptions listed;
   core::FieldList list;
   fields(listed, list);
-  std::vector<std::string> names;
-  for (const auto& field : list.all())
-    if (field.name != name()) names.push_back(field.name);
+  auto names = core::mapped(list.all(), &core::Field::name);
+  std::erase(names, name());
   for (const auto& facts : axis_facts()) names.push_back("tune-" + facts.flag);
   return names;
 }
@@ -144,7 +143,8 @@ void expect_used(const std::vector<std::string>& names,
     }
 }
 
-void MemoryOptions::choose() {
+void MemoryOptions::choose(const std::set<std::string>& flags) {
+  chosen = flags;
   if (tuned_on.empty())
     std::ranges::copy(core::changed(*this), std::inserter(chosen, chosen.end()));
 }
@@ -180,9 +180,8 @@ std::vector<JointPart*> MemoryPlan::joint() {
 }
 
 std::vector<JointPart> MemoryPlan::joint(const SourceKind& kind) const {
-  std::vector<JointPart> parts;
-  for (const auto* const part : kind.joint(const_cast<MemoryPlan&>(*this))) parts.push_back(*part);
-  return parts;
+  return core::mapped(
+      kind.joint(const_cast<MemoryPlan&>(*this)), [](const JointPart* part) { return *part; });
 }
 
 std::vector<PlanAxis> MemoryPlan::axes() {

@@ -282,9 +282,8 @@ void Stores::expect_followable() const {
 }
 
 std::string Stores::signature() const {
-  std::vector<std::string> names;
-  for (const auto& store : stores_) names.push_back(store->fingerprint().substr(0, 12));
-  return fmt::format("{}", fmt::join(names, "+"));
+  const auto name = [](const auto& store) { return store->fingerprint().substr(0, 12); };
+  return fmt::format("{}", fmt::join(core::mapped(stores_, name), "+"));
 }
 
 bool Stores::hold(const shard::Fingerprints& texts) const {

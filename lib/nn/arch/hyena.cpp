@@ -9,11 +9,11 @@
 // 1 / 1.5 to 1 / 0.3 over the channels. Beyond its length the filter is 0.
 
 #include <ATen/ops/linspace.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <mutex>
 
 #include "nn/arch/mixer.h"
+#include "nn/base/recomputing.h"
 #include "nn/ops/host_loops.h"
 #include "nn/ops/long_convolution.h"
 
@@ -79,7 +79,7 @@ class HyenaMixer : public Mixer, public OwnFirstValues {
   }
 
   Tensor make_filter(std::int64_t most) const {
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    const ExactProducts exact_products;
     const auto type = accumulation_type(frequency_);
     const auto options = frequency_.options().dtype(type).requires_grad(false);
     const auto map = [&](const Linear& by, const Tensor& x) {

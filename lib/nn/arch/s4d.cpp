@@ -8,8 +8,8 @@
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/glu.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include "nn/base/recomputing.h"
 #include "nn/base/upload.h"
 #include "nn/ops/host_loops.h"
 #include "nn/ops/long_convolution.h"
@@ -63,7 +63,7 @@ void DiagonalStateSpace::first_values() {
 // time are two small ones. Complex numbers are pairs of real ones in them.
 Tensor DiagonalStateSpace::forward(
     const Tensor& input, const MixerCall& call, const std::string& name) {
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const ExactProducts exact_products;
   const auto type = accumulation_type(input);
   const auto rows = input.size(0), T = input.size(1), part = std::min(T, kFadePart),
              parts = (T + part - 1) / part;

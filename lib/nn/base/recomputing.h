@@ -4,9 +4,11 @@
 // Computes products in another type than that of the weights.
 
 #include <ATen/autocast_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "core/base.h"
 #include "nn/base/torch.h"
+#include "nn/kernels/gemm.h"
 
 namespace nn {
 
@@ -44,6 +46,13 @@ class LendingBlocks {
   /// borrow their weights for the forward and for the backward pass. The last borrows its weights
   /// in the forward pass and never returns them. Null: no lender.
   virtual void lend_weights(std::shared_ptr<WeightLender> lender) = 0;
+};
+
+/// During its lifetime, products have the type of their factors, also under Autocast and
+/// RoundedProducts.
+struct ExactProducts {
+  c10::impl::ExcludeDispatchKeyGuard no_autocast{c10::autocast_dispatch_keyset};
+  RoundedProducts not_rounded{false};
 };
 
 /// During its lifetime, if `on`, products on the device are computed in `type`. Weights and sums

@@ -1,8 +1,8 @@
 #include "nn/ops/gla_scan.h"
 
 #include <ATen/ops/linalg_solve_triangular.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include "nn/base/recomputing.h"
 #include "nn/kernels/gla_scan_kernels.h"
 
 namespace nn {
@@ -175,7 +175,7 @@ class DeltaScan : public torch::autograd::Function<DeltaScan> {
 
 GlaOutput gla_scan(const GlaInput& in) {
   if (in.log_decay.size(3) < in.q.size(3) || in.q.size(2) < in.v.size(2)) {
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    const ExactProducts exact_products;
     const auto exact = accumulation_type(in.v);
     const GlaInput whole{
         in.q.to(exact), in.k.to(exact), in.log_decay.to(exact), in.v.to(exact), in.start.to(exact)};
@@ -260,7 +260,7 @@ DeltaOutput delta_scan(const DeltaInput& in) {
 // before a chunk are computed chunk by chunk: u = written - kept S.
 DeltaOutput delta_scan_chunks(const DeltaInput& in) {
   constexpr std::int64_t kChunk = 64;
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const ExactProducts exact_products;
   if (in.q.size(1) == 0) return {torch::zeros_like(in.v), in.start};
   const auto type = accumulation_type(in.q);
   const auto cut = [&](const Tensor& x) { return in_chunks(x.to(type), kChunk); };

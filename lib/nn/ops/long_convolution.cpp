@@ -3,8 +3,8 @@
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/fft_irfft.h>
 #include <ATen/ops/fft_rfft.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include "nn/base/recomputing.h"
 #include "nn/ops/host_loops.h"
 
 namespace nn {
@@ -27,7 +27,7 @@ std::int64_t smooth_size(std::int64_t size) {
 torch::Tensor long_convolution(
     const torch::Tensor& x, const torch::Tensor& filter, std::int64_t steps) {
   using torch::Tensor;
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const ExactProducts exact_products;
   const auto type = accumulation_type(x);
   const auto all = x.size(1), taps = std::min(filter.size(1), all);
   const Tensor read = x.to(type), used = filter.narrow(1, 0, taps).to(type);

@@ -1,8 +1,8 @@
 #include "nn/ops/rank_one_scan.h"
 
 #include <ATen/ops/linalg_solve_triangular.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include "nn/base/recomputing.h"
 #include "nn/ops/gla_scan.h"
 
 namespace nn {
@@ -15,7 +15,7 @@ namespace nn {
 // chunks are so short that no exponent is above 60 (float64: 640).
 RankOneOutput rank_one_scan(const RankOneInput& in) {
   using torch::Tensor;
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const ExactProducts exact_products;
   const bool wide = in.q.scalar_type() == torch::kFloat64;
   const auto type = wide ? torch::kFloat64 : torch::kFloat32;
   const auto steps = in.q.size(1), chunk = std::min<std::int64_t>(steps, !in.strong ? 32

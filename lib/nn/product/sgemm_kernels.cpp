@@ -221,8 +221,6 @@ SgemmTile sgemm_tile() { return {kTileRows, kTileColumns}; }
 
 bool sgemm_is_wide() { return kWide; }
 
-bool sgemm_has_pairs() { return kHasPairs; }
-
 void multiply(const SgemmProduct& p) {
   thread_local Room room_a, room_b;
   // A needs no packing if a tile reads contiguous lines of it, or if consecutive tiles read the
