@@ -1,5 +1,6 @@
 #include <thread>
 
+#include "core/collect.h"
 #include "infer/generate/generator.h"
 #include "infer/score/evaluation.h"
 #include "infer/sources/cache_source.h"
@@ -72,7 +73,6 @@ std::set<std::string> set_fields(const core::FieldList& fields, const Options& o
   const auto defaults = core::values_of(fields);
   std::map<std::string, std::vector<std::string>> values;
   for (const auto& [name, value] : options) values[name].push_back(value);
-  std::set<std::string> given;
   for (const auto& [name, texts] : values) {
     const auto& all = fields.all();
     const auto field = std::ranges::find(all, name, &core::Field::name);
@@ -81,10 +81,10 @@ std::set<std::string> set_fields(const core::FieldList& fields, const Options& o
       core::bad_usage("{}: no such option{}", name, core::did_you_mean(name, names));
     }
     core::assign(*field, texts);
-    given.insert(name);
   }
   core::expect_needed(fields, defaults);
-  return given;
+  const auto given = core::keys_of(values);
+  return {given.begin(), given.end()};
 }
 
 Model::Model(const std::string& path, const ModelSettings& settings)
