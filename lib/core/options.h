@@ -104,7 +104,7 @@ class FieldList {
   class [[nodiscard]] Group {
    public:
     Group(FieldList& list, std::string title)
-        : list_(list), before_(std::exchange(list.scope_, {std::move(title), {}})) {}
+        : list_(list), before_(std::exchange(list.scope_, Scope{std::move(title), ""})) {}
     ~Group() { list_.scope_ = std::move(before_); }
     Group(Group&&) = delete;
 
