@@ -16,6 +16,7 @@
 #include "core/mapped_file.h"
 #include "infer/decode/block_kernels.h"
 #include "nn/kernels/row_math.h"
+#include "nn/kernels/square.h"
 
 namespace infer {
 namespace {
@@ -25,6 +26,7 @@ namespace {
 #ifdef __AVX512F__
 struct Lanes {
   __m512 v = _mm512_setzero_ps();
+  static Lanes all(float x) { return {_mm512_set1_ps(x)}; }
   static Lanes load(const float* p) { return {_mm512_loadu_ps(p)}; }
   static Lanes load(const std::uint16_t* p) {
     const __m512i wide =
@@ -41,6 +43,7 @@ struct Lanes {
 #elif defined(__AVX2__) && defined(__FMA__)
 struct HalfLanes {
   __m256 v = _mm256_setzero_ps();
+  static HalfLanes all(float x) { return {_mm256_set1_ps(x)}; }
   static HalfLanes load(const float* p) { return {_mm256_loadu_ps(p)}; }
   static HalfLanes load(const std::uint16_t* p) {
     const __m256i wide =
@@ -68,6 +71,7 @@ struct Lanes {
 #else
 struct Lanes {
   nn::vec::Floats16 v = {};
+  static Lanes all(float x) { return {nn::vec::Floats16{} + x}; }
   static Lanes load(const float* p) { return {nn::vec::load<nn::vec::Floats16>(p)}; }
   static Lanes load(const std::uint16_t* p) {
     using Halves = std::uint16_t __attribute__((vector_size(32)));
@@ -86,31 +90,49 @@ struct Lanes {
 };
 #endif
 
-// Products of many rows take a part of the lanes at a time, so that the sums of kGroup rows and
-// four outputs stay in registers. Products of up to kFewRows rows do not pack the weights.
+// A tile of a product of many rows has the sums of kTileRows rows and kTileColumns outputs, which
+// are in as many registers as Parts. Products of up to kFewRows rows do not transpose the weights.
 #ifdef INFER_HALF_LANES
 using Part = HalfLanes;
-constexpr int kParts = 2, kGroup = 3, kFewRows = 2;
+using PartFloats = nn::vec::Floats8;
+constexpr int kVectors = 2, kFewRows = 2;
 #else
 using Part = Lanes;
-constexpr int kParts = 1, kGroup = 6, kFewRows = 6;
+using PartFloats = nn::vec::Floats16;
+constexpr int kVectors = 4, kFewRows = 6;
 #endif
-constexpr std::int64_t kPart = PackedMatrix::kLanes / kParts;
+constexpr int kWidth = sizeof(Part) / sizeof(float), kTileRows = 6,
+              kTileColumns = kVectors * kWidth;
 
 // The lanes of the four sums of a row of x.
 using SumsOfRow = float[4][PackedMatrix::kLanes];
 
-// Returns the sums of four Lanes. The function is not inlined, so that the order of the additions
-// is always the same.
-[[gnu::noinline]] void sums_of(const SumsOfRow& lanes, float (&sums)[4]) {
+// Returns a + b. The compiler may not change the order of such additions.
+template <class Vector> Vector sum_of(Vector a, Vector b) {
+  Vector sum = a + b;
+  asm("" : "+x"(sum));
+  return sum;
+}
+
+// Returns the sum of lane(0) to lane(15), in one order for all kernels.
+template <class Lane> auto sum_of_lanes(const Lane& lane) {
+  const auto quarter = [&](int i) {
+    return sum_of(sum_of(lane(i), lane(i + 8)), sum_of(lane(i + 4), lane(i + 12)));
+  };
+  return sum_of(sum_of(quarter(0), quarter(1)), sum_of(quarter(2), quarter(3)));
+}
+
+// Returns the sums of four Lanes, in the order of sum_of_lanes().
+void sums_of(const SumsOfRow& lanes, float (&sums)[4]) {
   using Four = float __attribute__((vector_size(16)));
   Four quarter[4];
   for (int i = 0; i < 4; ++i) {
     const auto of = [&](int part) { return nn::vec::load<Four>(lanes[i] + 4 * part); };
-    quarter[i] = (of(0) + of(2)) + (of(1) + of(3));
+    quarter[i] = sum_of(sum_of(of(0), of(2)), sum_of(of(1), of(3)));
   }
   const auto pairs = [](Four a, Four b) {  // a0 + a1, a2 + a3, b0 + b1, b2 + b3
-    return __builtin_shufflevector(a, b, 0, 2, 4, 6) + __builtin_shufflevector(a, b, 1, 3, 5, 7);
+    return sum_of(
+        __builtin_shufflevector(a, b, 0, 2, 4, 6), __builtin_shufflevector(a, b, 1, 3, 5, 7));
   };
   const Four all = pairs(pairs(quarter[0], quarter[1]), pairs(quarter[2], quarter[3]));
   std::memcpy(sums, &all, sizeof all);
@@ -163,31 +185,74 @@ template <int most, class F> inline void with_constant(std::int64_t n, const F& 
   call(std::make_integer_sequence<int, most>());
 }
 
-// Adds the products of `steps` Parts of R rows and of the four weights load(step, 0 to 3) to one
-// part of `lanes`; `first`: the part was empty. The rows' Parts of a step are adjacent.
-template <int R, class Load>
+// Computes one lane of the sums of a tile: x (rows, steps) with row stride ldx, w (steps,
+// kTileColumns), sums (rows, vectors) Parts.
+template <int rows, int vectors>
 [[gnu::noinline]] void tile(
-    const Load& load, const float* x, std::int64_t steps, bool first, SumsOfRow* lanes) {
-  Part sum[R][4];
-  if (!first)
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r)
+    const float* x, std::int64_t ldx, const float* w, std::int64_t steps, float* sums) {
+  Part sum[rows][vectors];
+  for (std::int64_t step = 0; step < steps; ++step, w += kTileColumns) {
+    Part weight[vectors];
 #pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) sum[r][i] = Part::load(lanes[r][i]);
-  for (std::int64_t step = 0; step < steps; ++step, x += R * kPart) {
-    Part value[R];
-    for (int r = 0; r < R; ++r) value[r] = Part::load(x + r * kPart);
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      const Part weight = load(step, i);
+    for (int v = 0; v < vectors; ++v) weight[v] = Part::load(w + v * kWidth);
 #pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) sum[r][i].add_product(weight, value[r]);
+    for (int r = 0; r < rows; ++r) {
+      const Part value = Part::all(x[r * ldx + step]);
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) sum[r][v].add_product(weight[v], value);
     }
   }
 #pragma GCC unroll 8
-  for (int r = 0; r < R; ++r)
+  for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) sum[r][i].store(lanes[r][i]);
+    for (int v = 0; v < vectors; ++v) sum[r][v].store(sums + (r * vectors + v) * kWidth);
+}
+
+// Transposes x (steps, lanes).
+void by_lanes(const float* x, std::int64_t steps, float* to) {
+  constexpr std::int64_t kLanes = PackedMatrix::kLanes;
+  if (steps < kWidth)
+    for (std::int64_t k = 0; k < steps * kLanes; ++k) to[k % kLanes * steps + k / kLanes] = x[k];
+  for (std::int64_t next = 0; steps >= kWidth && next < steps; next += kWidth)
+    for (std::int64_t lane = 0; lane < kLanes; lane += kWidth) {
+      const std::int64_t step = std::min(next, steps - kWidth);
+      PartFloats square[kWidth];
+#pragma GCC unroll 16
+      for (int i = 0; i < kWidth; ++i)
+        square[i] = nn::vec::load<PartFloats>(x + (step + i) * kLanes + lane);
+      nn::vec::transpose(square);
+#pragma GCC unroll 16
+      for (int i = 0; i < kWidth; ++i)
+        std::memcpy(to + (lane + i) * steps + step, &square[i], sizeof square[i]);
+    }
+}
+
+// Transposes the weights (outputs, stride) of the first kTileColumns outputs to (lanes, steps,
+// kTileColumns). It prefetches the outputs that follow.
+template <class Weight>
+void transpose_tile(const Weight* weights, std::int64_t outputs, std::int64_t stride, float* to) {
+  constexpr std::int64_t kLanes = PackedMatrix::kLanes;
+  const std::int64_t steps = stride / kLanes;
+  for (std::int64_t column = 0; column < kTileColumns; column += kWidth) {
+    const Weight* row[kWidth];
+    for (std::int64_t i = 0; i < kWidth; ++i)  // outputs past the end are computed and dropped
+      row[i] = weights + std::min(column + i, outputs - 1) * stride;
+    const std::int64_t ahead = 2 * kTileColumns <= outputs ? kTileColumns * stride : 0;
+    for (std::int64_t step = 0; step < steps; ++step)
+      for (std::int64_t lane = 0; lane < kLanes; lane += kWidth) {
+        const std::int64_t k = step * kLanes + lane;
+        PartFloats square[kWidth];
+#pragma GCC unroll 16
+        for (int i = 0; i < kWidth; ++i) square[i] = (PartFloats)Part::load(row[i] + k).v;
+        if (k % kLine<Weight> == 0)
+          for (const Weight* const at : row) __builtin_prefetch(at + ahead + k, 0, 2);
+        nn::vec::transpose(square);
+#pragma GCC unroll 16
+        for (int i = 0; i < kWidth; ++i)
+          std::memcpy(to + ((lane + i) * steps + step) * kTileColumns + column, &square[i],
+              sizeof square[i]);
+      }
+  }
 }
 
 #ifdef __AVX512F__
@@ -586,78 +651,46 @@ void PackedMatrix::multiply(const Weight* weights, const float* x, std::int64_t 
   });
 }
 
-// Packs each group of rows of x once, and each panel of weights once for all rows.
+// Transposes x and each tile of weights, and computes each lane of the sums of a tile by itself.
 template <class Weight>
 void PackedMatrix::multiply_many(const Weight* weights, const float* x, std::int64_t rows,
     std::int64_t ldx, std::int64_t begin, std::int64_t end, float* y, std::int64_t ldy) const {
-  // The rows of x stay in the second-level cache, the weights of a tile in the first-level cache.
-  constexpr std::int64_t kMostRows = 256, kBlock = 2048, kNumbers = std::int64_t{1} << 17;
-  const std::int64_t most = std::clamp<std::int64_t>(kNumbers / stride_, 96, kMostRows);
-  if (rows > most) {
-    const std::int64_t part = rows / ((rows + most - 1) / most);
-    multiply_many(weights, x, part, ldx, begin, end, y, ldy);
-    return multiply_many(
-        weights, x + part * ldx, rows - part, ldx, begin, end, y + part * ldy, ldy);
-  }
+  constexpr std::int64_t kMostRows = 512;
+  for (; rows > kMostRows; rows -= kMostRows, x += kMostRows * ldx, y += kMostRows * ldy)
+    multiply_many(weights, x, kMostRows, ldx, begin, end, y, ldy);
   struct alignas(64) Line {
     float at[kLanes];
   };
-  thread_local std::vector<Line> packed_x, sums, made;
-  float* const all_x = at_least(packed_x, rows * stride_ / kLanes)->at;
-  auto* const lanes = reinterpret_cast<SumsOfRow*>(at_least(sums, rows * kPanel));
-  alignas(64) float packed[4 * kBlock / kParts];
-  struct Group {
-    std::int64_t first, n;
-    float* x;  // for each part: for each Part of a row: n rows
-  };
-  std::array<Group, kMostRows / kGroup + 1> groups;
-  const std::int64_t count = (rows + kGroup - 1) / kGroup;
-  for (std::int64_t g = 0; g < count; ++g) {
-    const std::int64_t first = rows * g / count, n = rows * (g + 1) / count - first;
-    float* to = all_x + first * stride_;
-    groups[static_cast<std::size_t>(g)] = {first, n, to};
-    for (int part = 0; part < kParts; ++part)
-      for (std::int64_t k = part * kPart; k < stride_; k += kLanes)
-        for (std::int64_t r = first; r < first + n; ++r, to += kPart)
-          Part::load(x + r * ldx + k).store(to);
-  }
-  using Four = float[4];
-  auto* const line = reinterpret_cast<Four*>(at_least(made, rows));  // of four panels
-  for (std::int64_t p = begin, first = begin; p < end; ++p) {
-    const Panel<Weight> of(*this, weights, p);
-    Four* const out = line + (p - first) * rows;
-    for (std::int64_t k = 0; k < stride_; k += kBlock) {
-      const std::int64_t width = std::min(kBlock, stride_ - k);
-      for (int part = 0; part < kParts; ++part) {
-        constexpr int kFetched = 4 * kPart * sizeof(Weight);
-        const auto* const next =
-            reinterpret_cast<const char*>(of.next + 4 * k + part * 4 * width / kParts);
-        const auto pack = [&](std::int64_t step, int i) {
-          const Part weight = Part::load(of.w[i] + k + part * kPart + step * kLanes);
-          weight.store(packed + (4 * step + i) * kPart);
-          for (int byte = 0; i == 0 && byte < kFetched; byte += 64)
-            __builtin_prefetch(next + step * kFetched + byte, 0, 2);
-          return weight;
-        };
-        const auto unpack = [&](std::int64_t step, int i) {
-          return Part::load(packed + (4 * step + i) * kPart);
-        };
-        for (std::int64_t g = 0; g < count; ++g) {
-          const Group& group = groups[static_cast<std::size_t>(g)];
-          with_constant<kGroup>(group.n, [&](auto n) {
-            auto* const sums_at = lanes + group.first;
-            const auto add = [&](const auto& load) {
-              tile<n>(load, group.x + n * (part * stride_ + k) / kParts, width / kLanes, k == 0,
-                  reinterpret_cast<SumsOfRow*>(sums_at[0][0] + part * kPart));
-            };
-            g == 0 ? add(pack) : add(unpack);
-            if (part + 1 == kParts && k + width == stride_)
-              for (int r = 0; r < n; ++r) sums_of(sums_at[r], out[group.first + r]);
-          });
-        }
+  thread_local std::vector<Line> by_lane, tiles;
+  const std::int64_t steps = stride_ / kLanes, stride = stride_ + kLanes;
+  float* const all_x = at_least(by_lane, rows * (steps + 1))->at;
+  for (std::int64_t r = 0; r < rows; ++r) by_lanes(x + r * ldx, steps, all_x + r * stride);
+  float* const tile_of = at_least(tiles, steps * kTileColumns)->at;
+  const std::int64_t last = std::min(kPanel * end, out_),
+                     groups = (rows + kTileRows - 1) / kTileRows;
+  for (std::int64_t o = kPanel * begin; o < last; o += kTileColumns) {
+    transpose_tile(weights + o * stride_, out_ - o, stride_, tile_of);
+    const std::int64_t columns = std::min<std::int64_t>(kTileColumns, last - o);
+    with_constant<kVectors>((columns + kWidth - 1) / kWidth, [&](auto vectors) {
+      for (std::int64_t g = 0; g < groups; ++g) {
+        const std::int64_t first = rows * g / groups;
+        with_constant<kTileRows>(rows * (g + 1) / groups - first, [&](auto n) {
+          alignas(64) float lanes[kLanes][n * vectors * kWidth], sums[n * vectors * kWidth];
+          for (std::int64_t lane = 0; lane < kLanes; ++lane)
+            tile<n, vectors>(all_x + first * stride + lane * steps, stride,
+                tile_of + lane * steps * kTileColumns, steps, lanes[lane]);
+          for (int i = 0; i < n * vectors * kWidth; i += kWidth) {
+            const auto sum =
+                sum_of_lanes([&](int lane) { return nn::vec::load<PartFloats>(lanes[lane] + i); });
+            std::memcpy(sums + i, &sum, sizeof sum);
+          }
+          for (std::int64_t r = 0; r < n; ++r)
+            for (std::int64_t i = 0; i < columns; ++i)
+              y[(first + r) * ldy + o + i] =
+                  sums[r * vectors * kWidth + i] * (scales_ == nullptr ? 1 : scales_[o + i]);
+        });
       }
-    }
-    if (p - first == 3 || p + 1 == end) put(first, p, line[0], rows, y, ldy), first = p + 1;
+    });
   }
 }
 

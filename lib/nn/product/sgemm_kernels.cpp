@@ -6,10 +6,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
 #include <vector>
 
-#include "nn/kernels/vector_math.h"
+#include "nn/kernels/square.h"
 
 namespace nn {
 namespace {
@@ -62,28 +61,12 @@ void pack(const SgemmFactor& a, std::int64_t rows, std::int64_t depth, float sca
   }
 }
 
-// Exchanges halves of two lines of a square that are kStep apart.
-template <int kStep, std::size_t... kAt>
-void exchange(Lanes& low, Lanes& high, std::index_sequence<kAt...>) {
-  const Lanes x = low, y = high;
-  low = __builtin_shufflevector(x, y, ((kAt & kStep) ? vec::kFloats + kAt - kStep : kAt)...);
-  high = __builtin_shufflevector(x, y, ((kAt & kStep) ? vec::kFloats + kAt : kAt + kStep)...);
-}
-
-template <int kStep> void turn(Lanes (&square)[vec::kFloats]) {
-#pragma GCC unroll 16
-  for (int i = 0; i < vec::kFloats; ++i)
-    if ((i & kStep) == 0)
-      exchange<kStep>(square[i], square[i + kStep], std::make_index_sequence<vec::kFloats>());
-  if constexpr (kStep > 1) turn<kStep / 2>(square);
-}
-
 // Transposes a square of B. Column c begins at from + c * stride.
 void turn(const float* from, std::int64_t stride, float* to) {
   Lanes square[vec::kFloats];
 #pragma GCC unroll 16
   for (int c = 0; c < vec::kFloats; ++c) square[c] = vec::load(from + c * stride);
-  turn<vec::kFloats / 2>(square);
+  vec::transpose(square);
 #pragma GCC unroll 16
   for (int k = 0; k < vec::kFloats; ++k) vec::store(to + k * kTileColumns, square[k]);
 }
