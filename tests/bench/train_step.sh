@@ -2,7 +2,7 @@
 # train/step: tokens a second and peak memory of a training step beside PyTorch's, the price of a local memory, and the
 # step of a Llama's shape (RMS norms, gated SiLU, grouped queries, rotary positions) beside PyTorch's of the same.
 # PyTorch as it is tuned, too: AdamW's fused kernel, and products in bfloat16 (autocast), beside --precision bfloat16.
-# Turn by turn: each round runs every program once; the medians of three rounds are compared.
+# Turn by turn: each round runs every program once; the medians of two rounds (ROUNDS) are compared.
 set -euo pipefail
 # shellcheck source=tests/bench/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -32,7 +32,7 @@ peers=()
 if has_peer torch; then peers=(eager compile); fi
 tuned=(eager-fused compile-fused eager-fused-bf16 compile-fused-bf16)
 llama=(--norm-kind rms --feed-forward gated --activation silu --d-ff 688 --kv-heads 2 --positions rope --no-bias)
-for _ in 1 2; do
+for ((round = 1; round <= ${ROUNDS:-2}; ++round)); do
   ours plain
   ours llama "${llama[@]}"
   ours local --memory local
