@@ -77,6 +77,12 @@ class Parser {
     return {depth};
   }
   Deeper deeper() { return deeper(nested_, kDeepestExpression, "expressions"); }
+  // Within brackets, `if` after an expression belongs to it also in the head of a loop.
+  struct Bracketed {
+    bool& no_condition;
+    bool before = std::exchange(no_condition, false);
+    ~Bracketed() { no_condition = before; }
+  };
 
   // Parses up to a tag with one of these names, and does not consume its name.
   Block statements(const std::set<std::string_view>& ends) {
@@ -109,6 +115,13 @@ class Parser {
     if (!take_name(end)) fail(fmt::format("{{% {} %}} is missing", end));
     end_block();
   }
+  // Parses the end of a tag, and what follows up to a tag `end`, which it consumes.
+  Block body(std::string_view end) {
+    end_block();
+    Block block = statements({end});
+    close(end);
+    return block;
+  }
 
   void statement(Block& block) {
     const int line = peek().line;
@@ -124,9 +137,7 @@ class Parser {
       macro_statement(made);
     } else if (what == "generation") {
       made.what = Statement::What::scope;
-      end_block();
-      made.body = statements({"endgeneration"});
-      close("endgeneration");
+      made.body = body("endgeneration");
     } else if (what == "with") {
       made.what = Statement::What::scope;
       while (peek().what != Kind::end_block) {
@@ -135,15 +146,11 @@ class Parser {
         expect_sign("=");
         made.with.emplace_back(std::move(given), expression());
       }
-      end_block();
-      made.body = statements({"endwith"});
-      close("endwith");
+      made.body = body("endwith");
     } else if (what == "filter") {
       made.what = Statement::What::filter;
       made.value = filters(nullptr, true);
-      end_block();
-      made.body = statements({"endfilter"});
-      close("endfilter");
+      made.body = body("endfilter");
     } else if (what == "break" || what == "continue") {
       if (loops_ == 0) fail(fmt::format("{{% {} %}} outside of a loop", what));
       made.what = what == "break" ? Statement::What::break_ : Statement::What::continue_;
@@ -165,11 +172,9 @@ class Parser {
       end_block();
       made.branches.emplace_back(std::move(condition), statements({"elif", "else", "endif"}));
       if (take_name("elif")) continue;
-      if (take_name("else")) {
-        end_block();
-        made.otherwise = statements({"endif"});
-      }
-      return close("endif");
+      if (!take_name("else")) return close("endif");
+      made.otherwise = body("endif");
+      return;
     }
   }
 
@@ -186,11 +191,8 @@ class Parser {
     ++loops_;
     made.body = statements({"endfor", "else"});
     --loops_;
-    if (take_name("else")) {
-      end_block();
-      made.otherwise = statements({"endfor"});
-    }
-    close("endfor");
+    if (take_name("else")) made.otherwise = body("endfor");
+    else close("endfor");
   }
 
   Target target() {
@@ -228,9 +230,7 @@ class Parser {
     }
     if (made.target.unpacks) fail("\"=\" is missing");
     if (is_sign("|")) made.condition = filters(nullptr, false);
-    end_block();
-    made.body = statements({"endset"});
-    close("endset");
+    made.body = body("endset");
   }
 
   void macro_statement(Statement& made) {
@@ -244,19 +244,19 @@ class Parser {
       ExpressionPtr value = take_sign("=") ? expression() : nullptr;
       made.macro.parameters.emplace_back(std::move(parameter), std::move(value));
     }
-    end_block();
     const int loops = std::exchange(loops_, 0);
-    made.macro.body = statements({"endmacro"});
+    made.macro.body = body("endmacro");
     loops_ = loops;
-    close("endmacro");
   }
 
   // ---- expressions
 
-  Owned make(What what, int line) const {
+  // Makes an expression with these parts.
+  template <class... Parts> Owned make(What what, int line, Parts... parts) {
     auto made = std::make_unique<Expression>();
     made->what = what;
     made->line = line;
+    (add(*made, std::move(parts)), ...);
     return made;
   }
   void add(Expression& to, ExpressionPtr part) {
@@ -274,8 +274,7 @@ class Parser {
     const int line = peek().line;
     auto first = no_condition_ ? disjunction() : expression();
     if (!is_sign(",")) return first;
-    auto made = make(What::tuple, line);
-    add(*made, std::move(first));
+    auto made = make(What::tuple, line, std::move(first));
     while (take_sign(",")) {
       if (ends_tuple()) break;
       add(*made, no_condition_ ? disjunction() : expression());
@@ -301,10 +300,8 @@ class Parser {
     return value;
   }
   ExpressionPtr binary(std::string sign, int line, ExpressionPtr left, ExpressionPtr right) {
-    auto made = make(What::binary, line);
+    auto made = make(What::binary, line, std::move(left), std::move(right));
     made->text = std::move(sign);
-    add(*made, std::move(left));
-    add(*made, std::move(right));
     return made;
   }
   // Parses operands with binary operators of one precedence between them.
@@ -326,9 +323,8 @@ class Parser {
     return chain(Kind::name, {"and"}, [this] { return negation(); });
   }
   ExpressionPtr unary(std::string sign, int line, ExpressionPtr of) {
-    auto made = make(What::unary, line);
+    auto made = make(What::unary, line, std::move(of));
     made->text = std::move(sign);
-    add(*made, std::move(of));
     return made;
   }
   ExpressionPtr negation() {
@@ -353,10 +349,7 @@ class Parser {
         sign = "not in";
       }
       if (sign.empty()) break;
-      if (!made) {
-        made = make(What::compare, line);
-        add(*made, std::move(left));
-      }
+      if (!made) made = make(What::compare, line, std::move(left));
       made->operators.push_back(std::move(sign));
       add(*made, sum());
     }
@@ -427,13 +420,9 @@ class Parser {
       return constant(token.line, {std::strtod(token.text.c_str(), nullptr)});
     }
     if (take_sign("(")) {
-      const bool condition = std::exchange(no_condition_, false);
-      if (take_sign(")")) {
-        no_condition_ = condition;
-        return make(What::tuple, token.line);
-      }
+      const Bracketed guard{no_condition_};
+      if (take_sign(")")) return make(What::tuple, token.line);
       auto inner = tuple();
-      no_condition_ = condition;
       expect_sign(")");
       return inner;
     }
@@ -442,7 +431,7 @@ class Parser {
     unexpected();
   }
   ExpressionPtr collection(What what, std::string_view end, int line) {
-    const bool condition = std::exchange(no_condition_, false);
+    const Bracketed guard{no_condition_};
     auto made = make(what, line);
     while (!take_sign(end)) {
       if (!made->parts.empty()) expect_sign(",");
@@ -452,7 +441,6 @@ class Parser {
       expect_sign(":");
       add(*made, expression());
     }
-    no_condition_ = condition;
     return made;
   }
 
@@ -480,9 +468,8 @@ class Parser {
     }
   }
   ExpressionPtr subscript(ExpressionPtr value, int line) {
-    const bool condition = std::exchange(no_condition_, false);
-    auto made = make(What::slice, line);
-    add(*made, std::move(value));
+    const Bracketed guard{no_condition_};
+    auto made = make(What::slice, line, std::move(value));
     int colons = 0;
     ExpressionPtr ends[3];
     for (int i = 0; i < 3; ++i) {
@@ -491,7 +478,6 @@ class Parser {
       ++colons;
     }
     expect_sign("]");
-    no_condition_ = condition;
     if (colons == 0) {
       if (!ends[0]) unexpected();
       made->what = What::item;
@@ -502,7 +488,7 @@ class Parser {
     return made;
   }
   void arguments(Expression& made) {
-    const bool condition = std::exchange(no_condition_, false);
+    const Bracketed guard{no_condition_};
     expect_sign("(");
     bool any = false;
     while (!take_sign(")")) {
@@ -521,11 +507,9 @@ class Parser {
       deepen(made, *argument.value);
       made.arguments.push_back(std::move(argument));
     }
-    no_condition_ = condition;
   }
   ExpressionPtr call(ExpressionPtr value) {
-    auto made = make(What::call, peek().line);
-    add(*made, std::move(value));
+    auto made = make(What::call, peek().line, std::move(value));
     arguments(*made);
     return made;
   }

@@ -230,14 +230,9 @@ class Run {
         return work_.list(values(expression),
             expression.what == What::list ? List::Form::list : List::Form::tuple);
       case What::dict: return dict(expression);
-      case What::attribute: {
-        const Value of = evaluate(*expression.parts[0]);
-        line_ = expression.line;
-        return attribute(work_, of, expression.text);
-      }
+      case What::attribute: return attribute(work_, part(expression, 0), expression.text);
       case What::item: {
-        const Value of = evaluate(*expression.parts[0]), key = evaluate(*expression.parts[1]);
-        line_ = expression.line;
+        const Value of = part(expression, 0), key = part(expression, 1);
         return item(work_, of, key);
       }
       case What::slice: return sliced(expression);
@@ -245,18 +240,15 @@ class Run {
       case What::filter: {
         const Value value = expression.parts[0] ? evaluate(*expression.parts[0]) : block_;
         const auto given = arguments(expression);
-        line_ = expression.line;
         return apply_filter(work_, expression.text, value, given);
       }
       case What::test: {
         const Value value = evaluate(*expression.parts[0]);
         const auto given = arguments(expression);
-        line_ = expression.line;
         return of_bool(apply_test(work_, expression.text, value, given));
       }
       case What::unary: {
-        const Value value = evaluate(*expression.parts[0]);
-        line_ = expression.line;
+        const Value value = part(expression, 0);
         if (expression.text == "not") return of_bool(!truth(value));
         const Value down = negative(value);
         return expression.text == "-" ? down : negative(down);
@@ -274,6 +266,12 @@ class Run {
     return {None{}};
   }
 
+  // Evaluates a part, and goes on in the line of the whole.
+  Value part(const Expression& expression, std::size_t i) {
+    Value value = evaluate(*expression.parts[i]);
+    line_ = expression.line;
+    return value;
+  }
   Value named(const std::string& name) {
     if (const Value* found = scope_->find(name)) return *found;
     work_.spend(kStepsOfObject);
@@ -310,15 +308,13 @@ class Run {
     const Value left = evaluate(*expression.parts[0]);
     if (expression.text == "and") return truth(left) ? evaluate(*expression.parts[1]) : left;
     if (expression.text == "or") return truth(left) ? left : evaluate(*expression.parts[1]);
-    const Value right = evaluate(*expression.parts[1]);
-    line_ = expression.line;
+    const Value right = part(expression, 1);
     return operate(work_, expression.text, left, right);
   }
   Value comparison(const Expression& expression) {
     Value left = evaluate(*expression.parts[0]);
     for (std::size_t i = 0; i < expression.operators.size(); ++i) {
-      Value right = evaluate(*expression.parts[i + 1]);
-      line_ = expression.line;
+      Value right = part(expression, i + 1);
       if (!compare(work_, expression.operators[i], left, right)) return of_bool(false);
       left = std::move(right);
     }
@@ -331,13 +327,13 @@ class Run {
       if (name.empty()) given.plain.push_back(evaluate(*value));
       else given.named.emplace_back(name, evaluate(*value));
     }
+    line_ = expression.line;
     return given;
   }
 
   Value call(const Expression& expression) {
     const Value callee = evaluate(*expression.parts[0]);
     const auto given = arguments(expression);
-    line_ = expression.line;
     if (const auto* nothing = std::get_if<Undefined>(&callee.is)) throw Fault(*nothing->why);
     const auto* found = std::get_if<std::shared_ptr<const Function>>(&callee.is);
     if (found == nullptr)
