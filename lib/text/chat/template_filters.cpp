@@ -33,12 +33,12 @@ struct Filtered {
     const Value* found = given(of);
     std::int64_t number = otherwise;
     if (found != nullptr && !found->whole(number))
-      throw Fault(fmt::format("the filter {}: {} is not an integer", name, of));
+      throw Fault("the filter {}: {} is not an integer", name, of);
     return number;
   }
   std::string shown(std::string_view of) const {
     const Value* found = find(of);
-    if (found == nullptr) throw Fault(fmt::format("the filter {}: {} is missing", name, of));
+    if (found == nullptr) throw Fault("the filter {}: {} is missing", name, of);
     return work.print(*found);
   }
   void refuse_undefined() const {
@@ -172,7 +172,7 @@ Value map_filter(const Filtered& f) {
     if (path == nullptr) throw Fault("map takes a filter's name or attribute=...");
     for (const auto& [name, value] : f.arguments.named)
       if (name != "attribute" && name != "default")
-        throw Fault(fmt::format("map takes no argument {}", name.substr(0, 100)));
+        throw Fault("map takes no argument {}", name.substr(0, 100));
     const Value* otherwise = f.given("default");
     const Path parts = path_of(f.work, *path);
     for (const auto& one : items->items) made.push_back(at_path(f.work, one, parts, otherwise));
@@ -191,13 +191,12 @@ Value choose(const Filtered& f, bool by_attribute, bool wanted) {
   std::size_t from = 0;
   Path path;
   if (by_attribute) {
-    if (f.arguments.plain.empty())
-      throw Fault(fmt::format("{} takes the name of an attribute", f.name));
+    if (f.arguments.plain.empty()) throw Fault("{} takes the name of an attribute", f.name);
     path = path_of(f.work, f.arguments.plain[from++]);
   }
   const Value* test = f.arguments.find(from, "");
   if (test != nullptr && test->text() == nullptr)
-    throw Fault(fmt::format("{}: takes the name of a test", f.name));
+    throw Fault("{}: takes the name of a test", f.name);
   const Arguments rest = rest_of(f.arguments, from + 1);
   std::vector<Value> kept;
   for (const auto items = f.items(); const auto& one : items->items) {
@@ -369,7 +368,7 @@ Value length_filter(const Filtered& f) {
   if (f.value.dict() != nullptr) return of_whole(std::ssize(f.value.dict()->members));
   const auto* list = f.value.list();
   if (list == nullptr || list->form == List::Form::lazy)
-    throw Fault(fmt::format("a value of type {} has no length", type_name(f.value)));
+    throw Fault("a value of type {} has no length", type_name(f.value));
   return of_whole(std::ssize(list->items));
 }
 
@@ -541,13 +540,13 @@ const std::map<std::string_view, Filter>& filters() {
 }
 
 const Value& only(const std::string& name, const Arguments& arguments) {
-  if (arguments.plain.size() != 1) throw Fault(fmt::format("the test {} takes one value", name));
+  if (arguments.plain.size() != 1) throw Fault("the test {} takes one value", name);
   return arguments.plain[0];
 }
 
 std::int64_t integer(const std::string& name, const Value& value) {
   std::int64_t number = 0;
-  if (!value.whole(number)) throw Fault(fmt::format("the test {} takes integers", name));
+  if (!value.whole(number)) throw Fault("the test {} takes integers", name);
   return number;
 }
 
@@ -556,16 +555,15 @@ std::int64_t integer(const std::string& name, const Value& value) {
 Value apply_filter(
     Work& work, const std::string& name, const Value& value, const Arguments& arguments) {
   const auto found = filters().find(name);
-  if (found == filters().end())
-    throw Fault(fmt::format("the filter {} is not supported", name.substr(0, 100)));
+  if (found == filters().end()) throw Fault("the filter {} is not supported", name.substr(0, 100));
   work.spend(1);
   const auto& [call, parameters, any] = found->second;
   if (!any && arguments.plain.size() > parameters.size())
-    throw Fault(fmt::format("the filter {} takes not more than {} argument{}", name,
-        parameters.size(), parameters.size() == 1 ? "" : "s"));
+    throw Fault("the filter {} takes not more than {} argument{}", name, parameters.size(),
+        parameters.size() == 1 ? "" : "s");
   for (const auto& [own, given] : arguments.named)
     if (!any && !core::contains(parameters, own))
-      throw Fault(fmt::format("the filter {} takes no argument {}", name, own.substr(0, 100)));
+      throw Fault("the filter {} takes no argument {}", name, own.substr(0, 100));
   if (value.text() != nullptr) work.read(value);
   return call({work, name, value, arguments, parameters});
 }
@@ -610,8 +608,7 @@ bool apply_test(
       {"<=", "<="}, {"le", "<="}, {">", ">"}, {"gt", ">"}, {"greaterthan", ">"}, {">=", ">="},
       {"ge", ">="}, {"in", "in"}};
   const auto sign = kSigns.find(name);
-  if (sign == kSigns.end())
-    throw Fault(fmt::format("the test {} is not supported", name.substr(0, 100)));
+  if (sign == kSigns.end()) throw Fault("the test {} is not supported", name.substr(0, 100));
   return compare(work, sign->second, value, only(name, arguments));
 }
 

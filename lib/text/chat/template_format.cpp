@@ -100,7 +100,7 @@ std::string number_text(Work& work, const Value& value, const FieldForm& form) {
   double real = 0;
   const bool is_whole = value.whole(whole) && !real_type;
   if (!is_whole && (!value.number(real) || (form.type != 0 && form.type != 'n' && !real_type)))
-    throw Fault(fmt::format("a {} has no format {}", type_name(value), form.type));
+    throw Fault("a {} has no format {}", type_name(value), form.type);
   if (is_whole && form.precision >= 0) throw Fault("the format of an integer has no precision");
   const bool negative = is_whole ? whole < 0 : std::signbit(real) && !std::isnan(real);
   const auto size = is_whole ? (whole < 0 ? 0 - static_cast<std::uint64_t>(whole)
@@ -178,7 +178,7 @@ FieldForm parse_form(std::string_view text, bool of_number) {
   if (take(".") != 0 && !take_whole(text, at, form.precision))
     throw Fault("the precision of a format is missing");
   form.type = take("bcdeEfFgGnosxX%");
-  if (at < text.size()) throw Fault(fmt::format("unknown format {}", text.substr(0, 100)));
+  if (at < text.size()) throw Fault("unknown format {}", text.substr(0, 100));
   return form;
 }
 
@@ -188,16 +188,16 @@ std::string field_text(Work& work, const Value& value, std::string_view spec) {
   if (const auto* text = value.text()) {
     if ((form.type != 0 && form.type != 's') || form.align == '=' || form.sign != '-' ||
         form.alternate || form.grouping != 0)
-      throw Fault(fmt::format("a text has no format {}", spec.substr(0, 100)));
+      throw Fault("a text has no format {}", spec.substr(0, 100));
     return padded(work, cut(*text, form.precision), form.width, form.align == 0 ? '<' : form.align,
         form.fill);
   }
   double number = 0;
   if (!value.number(number))
-    throw Fault(fmt::format("a {} has no format {}", type_name(value), spec.substr(0, 100)));
+    throw Fault("a {} has no format {}", type_name(value), spec.substr(0, 100));
   if (form.type == 'c')
     return padded(work, of_code(value), form.width, form.align == 0 ? '<' : form.align, form.fill);
-  if (form.type == 's') throw Fault(fmt::format("a {} has no format s", type_name(value)));
+  if (form.type == 's') throw Fault("a {} has no format s", type_name(value));
   return number_text(work, value, form);
 }
 
@@ -250,8 +250,7 @@ class BraceFormat {
     if (text.starts_with('!')) {
       if (text.size() < 2 || (text.size() > 2 && text[2] != ':') ||
           (text[1] != 's' && text[1] != 'r'))
-        throw Fault(
-            fmt::format("format(): the conversion {} is not supported", text.substr(0, 20)));
+        throw Fault("format(): the conversion {} is not supported", text.substr(0, 20));
       value = work_.text(text[1] == 's' ? work_.print(value) : work_.print_repr(value));
       text.remove_prefix(2);
     }
@@ -288,14 +287,14 @@ class BraceFormat {
       counted_ = counts;
       if (counts) place = next_++;
       if (place >= std::ssize(arguments_.plain))
-        throw Fault(fmt::format("format(): there is no argument {}", place));
+        throw Fault("format(): there is no argument {}", place);
       return arguments_.plain[static_cast<std::size_t>(place)];
     }
     if (names_.empty())
       for (const auto& [own, value] : arguments_.named) names_.emplace(own, &value);
     const auto found = names_.find(name);
     if (found == names_.end())
-      throw Fault(fmt::format("format(): there is no argument {}", name.substr(0, 100)));
+      throw Fault("format(): there is no argument {}", name.substr(0, 100));
     return *found->second;
   }
 
@@ -364,7 +363,7 @@ class PercentFormat {
       const auto key = form_.substr(begin, at_ - begin);
       work_.spend_bytes(key.size());
       value = values_.dict()->find(key);
-      if (value == nullptr) throw Fault(fmt::format("%: there is no {}", key.substr(0, 100)));
+      if (value == nullptr) throw Fault("%: there is no {}", key.substr(0, 100));
       ++at_;
     }
     FieldForm form;
@@ -419,7 +418,7 @@ class PercentFormat {
           if (decimal && value.number(real) && !(std::abs(real) < 9e18))
             throw Fault("the number is too large");
           if (!decimal || !value.number(real))
-            throw Fault(fmt::format("%: {} does not take a {}", form.type, type_name(value)));
+            throw Fault("%: {} does not take a {}", form.type, type_name(value));
           whole = static_cast<std::int64_t>(real);
         }
         if (decimal) form.type = 'd';
@@ -445,9 +444,9 @@ class PercentFormat {
       case 'g':
       case 'G':
         if (!value.number(real))
-          throw Fault(fmt::format("%: {} does not take a {}", form.type, type_name(value)));
+          throw Fault("%: {} does not take a {}", form.type, type_name(value));
         return number_text(work_, {real}, form);
-      default: throw Fault(fmt::format("%: the format {} is not supported", form.type));
+      default: throw Fault("%: the format {} is not supported", form.type);
     }
   }
 

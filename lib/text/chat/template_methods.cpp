@@ -54,21 +54,19 @@ class Given {
   }
   const std::string& text(std::size_t place) const {
     const Value* found = find(place);
-    if (found == nullptr || found->text() == nullptr)
-      throw Fault(fmt::format("{}() takes a text", name_));
+    if (found == nullptr || found->text() == nullptr) throw Fault("{}() takes a text", name_);
     return *found->text();
   }
   const std::string* text_or_none(std::size_t place, std::string_view name = "") const {
     const Value* found = find(place, name);
     if (found == nullptr) return nullptr;
-    if (found->text() == nullptr) throw Fault(fmt::format("{}() takes a text", name_));
+    if (found->text() == nullptr) throw Fault("{}() takes a text", name_);
     return found->text();
   }
   std::int64_t whole(std::size_t place, std::string_view name, std::int64_t otherwise) const {
     const Value* found = find(place, name);
     std::int64_t number = otherwise;
-    if (found != nullptr && !found->whole(number))
-      throw Fault(fmt::format("{}() takes an integer", name_));
+    if (found != nullptr && !found->whole(number)) throw Fault("{}() takes an integer", name_);
     return number;
   }
   const std::vector<Value>& plain() const { return arguments_.plain; }
@@ -141,15 +139,14 @@ Value split_method(const TextCall& c) {
 Value ends_method(const TextCall& c) {
   const auto part = bounded(c.text, c.given, 1);
   const auto fits = [&](const Value& one) {
-    if (one.text() == nullptr)
-      throw Fault(fmt::format("{}() takes a text or a tuple of texts", c.name));
+    if (one.text() == nullptr) throw Fault("{}() takes a text or a tuple of texts", c.name);
     c.work.read(one);
     if (part.outside) return false;
     return c.is("startswith") ? part.text.starts_with(*one.text())
                               : part.text.ends_with(*one.text());
   };
   const Value* with = c.given.find(0);
-  if (with == nullptr) throw Fault(fmt::format("{}() takes a text", c.name));
+  if (with == nullptr) throw Fault("{}() takes a text", c.name);
   const auto* list = with->list();
   if (list == nullptr || list->form != List::Form::tuple) return of_bool(fits(*with));
   return of_bool(std::ranges::any_of(list->items, fits));
@@ -171,7 +168,7 @@ Value find_method(const TextCall& c) {
   if (at != part.text.npos)
     return of_whole(
         static_cast<std::int64_t>(part.before + character_count(part.text.substr(0, at))));
-  if (c.name.ends_with("index")) throw Fault(fmt::format("{}(): the text is not there", c.name));
+  if (c.name.ends_with("index")) throw Fault("{}(): the text is not there", c.name);
   return of_whole(-1);
 }
 
@@ -219,7 +216,7 @@ Value zfill_method(const TextCall& c) {
 Value justify_method(const TextCall& c) {
   const std::string* fill = c.given.text_or_none(1);
   if (fill != nullptr && character_count(*fill) != 1)
-    throw Fault(fmt::format("{}() fills with one character", c.name));
+    throw Fault("{}() fills with one character", c.name);
   const char align = c.is("center") ? '^' : c.is("ljust") ? '<' : '>';
   if (align == '^') {  // of an odd number, Python puts the larger half before a text of even width
     const auto width = c.given.whole(0, "width", 0),
@@ -338,7 +335,7 @@ Value attribute(Work& work, const Value& of, const std::string& name) {
   if (const auto* loop = std::get_if<std::shared_ptr<const Loop>>(&of.is)) {
     if (name == "cycle") return method(of, name);
     if (auto found = of_loop(**loop, name)) return *std::move(found);
-    throw Fault(fmt::format("loop.{} is not supported", name));
+    throw Fault("loop.{} is not supported", name);
   }
   if (!has_method(of, name)) {
     const bool changes = of.text() == nullptr && kChanging.count(name) > 0 &&
@@ -346,9 +343,8 @@ Value attribute(Work& work, const Value& of, const std::string& name) {
     const auto* found = of.dict() != nullptr ? of.dict()->find(name) : nullptr;
     if (found != nullptr && !changes) return *found;
     if (changes)
-      throw Fault(
-          fmt::format("the method {} changes a {}, which is not supported in a chat template", name,
-              type_name(of)));
+      throw Fault("the method {} changes a {}, which is not supported in a chat template", name,
+          type_name(of));
     work.spend(kStepsOfObject);
     if (kOtherMethods.count(name) > 0)
       return undefined(fmt::format("{} of {} is not supported", name, type_name(of)));
@@ -392,10 +388,10 @@ Value call_method(
     const auto& method = kTextMethods.at(name);
     const auto n = arguments.plain.size() + arguments.named.size();
     if (n < method.least || n > method.most)
-      throw Fault(fmt::format("{}() does not take {} argument{}", name, n, n == 1 ? "" : "s"));
+      throw Fault("{}() does not take {} argument{}", name, n, n == 1 ? "" : "s");
     for (const auto& [own, value] : arguments.named)
       if (name != "format" && method.named.count(own) == 0)
-        throw Fault(fmt::format("{}() takes no argument by the name {}", name, own.substr(0, 100)));
+        throw Fault("{}() takes no argument by the name {}", name, own.substr(0, 100));
     work.read(self);
     for (const auto& one : arguments.plain)
       if (one.text() != nullptr) work.read(one);
@@ -408,7 +404,7 @@ Value call_method(
   }
   const auto& items = self.list()->items;
   if (name == "copy") return self;
-  if (arguments.plain.empty()) throw Fault(fmt::format("{}() takes a value", name));
+  if (arguments.plain.empty()) throw Fault("{}() takes a value", name);
   const Value& one = arguments.plain[0];
   work.read(self);
   const auto is_equal = [&](const Value& v) { return equal(v, one); };

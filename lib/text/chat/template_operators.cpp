@@ -12,7 +12,7 @@ constexpr std::size_t kBytesOfRepr = 4, kBytesOfJson = 6;
 [[noreturn]] void refuse_types(const std::string& sign, const Value& a, const Value& b) {
   for (const Value* value : {&a, &b})
     if (const auto* nothing = std::get_if<Undefined>(&value->is)) throw Fault(*nothing->why);
-  throw Fault(fmt::format("{} does not take {} and {}", sign, type_name(a), type_name(b)));
+  throw Fault("{} does not take {} and {}", sign, type_name(a), type_name(b));
 }
 
 void refuse_overflow(bool overflows) {
@@ -89,19 +89,18 @@ bool contains(Work& work, const Value& all, const Value& one) {
   work.read(all);
   work.read(one);
   if (const auto* text = all.text()) {
-    if (one.text() == nullptr)
-      throw Fault(fmt::format("in: a {} cannot be in a text", type_name(one)));
+    if (one.text() == nullptr) throw Fault("in: a {} cannot be in a text", type_name(one));
     return find_text(*text, *one.text()) != text->npos;
   }
   if (const auto* dict = all.dict()) return dict->find(one) != nullptr;
   if (const auto* list = all.list())
     return std::ranges::any_of(list->items, [&](const Value& value) { return equal(value, one); });
-  throw Fault(fmt::format("in: a value of type {} has no elements", type_name(all)));
+  throw Fault("in: a value of type {} has no elements", type_name(all));
 }
 
 std::int64_t bound_of(const Value* value, const char* what) {
   std::int64_t number = 0;
-  if (!value->whole(number)) throw Fault(fmt::format("{} of a slice is not an integer", what));
+  if (!value->whole(number)) throw Fault("{} of a slice is not an integer", what);
   return number;
 }
 
@@ -172,7 +171,7 @@ std::shared_ptr<const List> elements(Work& work, const Value& value) {
     each_character(
         *text, [&](std::string_view c, std::uint32_t) { all.items.push_back(work.text(c)); });
   } else if (!value.undefined()) {
-    throw Fault(fmt::format("a value of type {} cannot be iterated", type_name(value)));
+    throw Fault("a value of type {} cannot be iterated", type_name(value));
   }
   const Value made = of_list(std::move(all.items));
   return std::get<std::shared_ptr<const List>>(made.is);
@@ -221,7 +220,7 @@ Value negative(const Value& value) {
   }
   if (double number = 0; value.number(number)) return {-number};
   if (const auto* nothing = std::get_if<Undefined>(&value.is)) throw Fault(*nothing->why);
-  throw Fault(fmt::format("- does not take {}", type_name(value)));
+  throw Fault("- does not take {}", type_name(value));
 }
 
 Value slice(Work& work, const Value& of, const Value* from, const Value* to, const Value* step) {
@@ -278,7 +277,7 @@ Value range(Work& work, const Arguments& arguments) {
   constexpr std::size_t kMost = 100'000;  // Jinja's own limit
   std::vector<Value> items;
   for (std::int64_t at = from; step > 0 ? at < to : at > to;) {
-    if (items.size() == kMost) throw Fault(fmt::format("range() of more than {} numbers", kMost));
+    if (items.size() == kMost) throw Fault("range() of more than {} numbers", kMost);
     items.push_back(of_whole(at));
     if (__builtin_add_overflow(at, step, &at)) break;
   }

@@ -160,8 +160,8 @@ class Run {
       const auto* space =
           found != nullptr ? std::get_if<std::shared_ptr<Space>>(&found->is) : nullptr;
       if (space == nullptr)
-        throw Fault(fmt::format("{} is not a namespace, so {}.{} cannot be set", target.names[0],
-            target.names[0], target.member));
+        throw Fault("{} is not a namespace, so {}.{} cannot be set", target.names[0],
+            target.names[0], target.member);
       of_list({value});  // throws if it is nested too deeply
       (*space)->members.insert_or_assign(target.member, value);
       return;
@@ -169,7 +169,7 @@ class Run {
     if (!target.unpacks) return set_name(target.names[0], value);
     const auto parts = elements(work_, value);
     if (parts->items.size() != target.names.size())
-      throw Fault(fmt::format("{} values for {} names", parts->items.size(), target.names.size()));
+      throw Fault("{} values for {} names", parts->items.size(), target.names.size());
     for (std::size_t i = 0; i < target.names.size(); ++i)
       set_name(target.names[i], parts->items[i]);
   }
@@ -336,8 +336,7 @@ class Run {
     const auto given = arguments(expression);
     if (const auto* nothing = std::get_if<Undefined>(&callee.is)) throw Fault(*nothing->why);
     const auto* found = std::get_if<std::shared_ptr<const Function>>(&callee.is);
-    if (found == nullptr)
-      throw Fault(fmt::format("a value of type {} cannot be called", type_name(callee)));
+    if (found == nullptr) throw Fault("a value of type {} cannot be called", type_name(callee));
     const Function& function = **found;
     if (function.macro != nullptr) return call_macro(function, given);
     if (function.self) return call_method(work_, *function.self, function.name, given);
@@ -353,8 +352,7 @@ class Run {
   Value members_of(const Function& function, const Arguments& given) {
     std::vector<std::pair<Value, Value>> members;
     for (const auto& first : given.plain) {
-      if (first.dict() == nullptr)
-        throw Fault(fmt::format("{}() takes a dict and names", function.name));
+      if (first.dict() == nullptr) throw Fault("{}() takes a dict and names", function.name);
       work_.spend(4 * first.dict()->members.size());
       for (const auto& member : first.dict()->members) members.push_back(member);
     }
@@ -385,8 +383,8 @@ class Run {
   Value call_macro(const Function& function, const Arguments& given) {
     const MacroNode& macro = *function.macro;
     if (given.plain.size() > macro.parameters.size())
-      throw Fault(fmt::format(
-          "macro '{}' takes not more than {} arguments", macro.name, macro.parameters.size()));
+      throw Fault(
+          "macro '{}' takes not more than {} arguments", macro.name, macro.parameters.size());
     const Inner inner(*this, function.home);
     std::map<std::string_view, const Value*> by_name;
     for (const auto& [name, value] : given.named) by_name[name] = &value;
@@ -395,8 +393,7 @@ class Run {
       const auto& [name, otherwise] = macro.parameters[i];
       const auto found = by_name.find(name);
       const bool named = found != by_name.end(), in_order = i < given.plain.size();
-      if (named && in_order)
-        throw Fault(fmt::format("macro '{}' got two values for '{}'", macro.name, name));
+      if (named && in_order) throw Fault("macro '{}' got two values for '{}'", macro.name, name);
       if (named) ++used;
       if (!named && !in_order && !otherwise) work_.spend(kStepsOfObject);
       set_name(name, in_order    ? given.plain[i]
@@ -405,8 +402,7 @@ class Run {
                                  : undefined(fmt::format("parameter '{}' was not provided", name)));
     }
     if (used < given.named.size())
-      throw Fault(
-          fmt::format("macro '{}' takes no argument '{}'", macro.name, given.named.back().first));
+      throw Fault("macro '{}' takes no argument '{}'", macro.name, given.named.back().first);
     return work_.text(caught([&] { execute(macro.body); }));
   }
 

@@ -34,7 +34,7 @@ KeyKind kind_of_key(const Value& key) {
   if (is_number(key)) return kNumberKey;
   const auto* list = key.list();
   if (list == nullptr || list->form != List::Form::tuple)
-    throw Fault(fmt::format("a value of type {} cannot be a key", type_name(key)));
+    throw Fault("a value of type {} cannot be a key", type_name(key));
   for (const auto& item : list->items) kind_of_key(item);
   return kTupleKey;
 }
@@ -78,7 +78,7 @@ class Printer {
       }
       out_ += '}';
     } else {
-      throw Fault(fmt::format("a value of type {} cannot be printed", type_name(value)));
+      throw Fault("a value of type {} cannot be printed", type_name(value));
     }
   }
 
@@ -168,7 +168,7 @@ class JsonWriter {
         write(member.second, level + 1);
       });
     } else {
-      throw Fault(fmt::format("tojson: a value of type {} is not JSON", type_name(value)));
+      throw Fault("tojson: a value of type {} is not JSON", type_name(value));
     }
   }
 
@@ -192,7 +192,7 @@ class JsonWriter {
   void write_key(const Value& key, int level) {
     if (key.text() != nullptr) return write(key, level);
     if (key.list() != nullptr || key.undefined())
-      throw Fault(fmt::format("tojson: a key of type {} is not JSON", type_name(key)));
+      throw Fault("tojson: a key of type {} is not JSON", type_name(key));
     out_ += '"';
     write(key, level);
     out_ += '"';
@@ -217,7 +217,7 @@ int depth_of(const Value& value) {
 
 int deeper(int depth, const Value& value) {
   depth = std::max(depth, depth_of(value) + 1);
-  if (depth > kDeepest) throw Fault(fmt::format("lists or dicts more than {} deep", kDeepest));
+  if (depth > kDeepest) throw Fault("lists or dicts more than {} deep", kDeepest);
   return depth;
 }
 
@@ -406,8 +406,7 @@ std::partial_ordering order(const Value& a, const Value& b) {
   }
   for (const Value* value : {&a, &b})
     if (const auto* nothing = std::get_if<Undefined>(&value->is)) throw Fault(*nothing->why);
-  throw Fault(
-      fmt::format("values of types {} and {} cannot be compared", type_name(a), type_name(b)));
+  throw Fault("values of types {} and {} cannot be compared", type_name(a), type_name(b));
 }
 
 bool less(const Value& a, const Value& b) { return std::is_lt(order(a, b)); }

@@ -10,6 +10,9 @@ namespace text::chat {
 /// A Fault ends a rendering; its text is a sentence without the location.
 struct Fault : std::runtime_error {
   using std::runtime_error::runtime_error;
+  template <class First, class... Rest>
+  Fault(fmt::format_string<First, Rest...> form, First&& first, Rest&&... rest)
+      : runtime_error(fmt::format(form, std::forward<First>(first), std::forward<Rest>(rest)...)) {}
 };
 
 struct Value;
