@@ -1,4 +1,5 @@
 #include <charconv>
+#include <ranges>
 
 #include "text/chat/template_run.h"
 #include "text/python/python_text.h"
@@ -72,11 +73,8 @@ Value at_path(Work& work, Value value, const Path& path, const Value* otherwise 
 }
 
 Arguments rest_of(const Arguments& arguments, std::size_t from) {
-  Arguments rest;
-  for (std::size_t i = from; i < arguments.plain.size(); ++i)
-    rest.plain.push_back(arguments.plain[i]);
-  rest.named = arguments.named;
-  return rest;
+  const auto left = arguments.plain | std::views::drop(from);
+  return {{left.begin(), left.end()}, arguments.named};
 }
 
 // Returns the values that a filter compares: those at its paths, regardless of case unless it is

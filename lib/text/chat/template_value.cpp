@@ -106,23 +106,19 @@ class Printer {
   std::string& out_;
 };
 
+// The characters with an escape of one letter, and these letters.
+constexpr std::string_view kEscaped = "\"\\\n\r\t\b\f", kEscapes = "\"\\nrtbf";
+
 void append_json_text(const std::string& text, bool ascii, std::string& out) {
   out += '"';
   for (const char* p = text.data(); p < text.data() + text.size();) {
     const auto c = decode_char(p, text.data() + text.size());
     const std::string_view bytes(p, c.bytes);
     p += c.bytes;
-    switch (c.code_point) {
-      case '"': out += "\\\""; continue;
-      case '\\': out += "\\\\"; continue;
-      case '\n': out += "\\n"; continue;
-      case '\r': out += "\\r"; continue;
-      case '\t': out += "\\t"; continue;
-      case '\b': out += "\\b"; continue;
-      case '\f': out += "\\f"; continue;
-      default: break;
-    }
-    if (c.code_point < 0x20) {
+    const auto escape = kEscaped.find(bytes);
+    if (escape != kEscaped.npos) {
+      out += {'\\', kEscapes[escape]};
+    } else if (c.code_point < 0x20) {
       out += fmt::format("\\u{:04x}", c.code_point);
     } else if (!ascii || c.code_point < 0x80 || c.code_point == Char::kInvalid) {
       out += bytes;
