@@ -59,16 +59,13 @@ std::string parent_of(const std::string& path) {
 
 // Makes a name in the folder durable after a crash. Errors name `name`.
 void sync_folder_of(const std::string& folder, const std::string& name) {
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // The folder may accept files although it cannot be listed.
-  if (fd < 0 && errno == EACCES) return;
-  if (fd < 0) fail_errno(Code::io, name + ": cannot open its folder", errno);
-  const int result = ::fsync(fd);
-  const int error = errno;
-  ::close(fd);
+  if (!opened && errno == EACCES) return;
+  if (!opened) fail_errno(Code::io, name + ": cannot open its folder", errno);
   // Some file systems cannot sync a folder; the durability of the rename then depends on them.
-  if (result != 0 && error != EINVAL && error != ENOTSUP)
-    fail(Code::io, "{}: cannot write its folder: {}", name, error_text(error));
+  if (::fsync(opened.fd()) != 0 && errno != EINVAL && errno != ENOTSUP)
+    fail(Code::io, "{}: cannot write its folder: {}", name, error_text(errno));
 }
 
 void rename_file(const std::string& from, const std::string& to) {

@@ -15,6 +15,13 @@
 
 namespace core {
 
+/// Mapped is mapped memory, which is unmapped with it.
+struct Unmap {
+  std::size_t bytes;
+  void operator()(void* memory) const { ::munmap(memory, bytes); }
+};
+using Mapped = std::unique_ptr<void, Unmap>;
+
 /// A MappedFile is a read-only mapping. It does not see bytes that another process appends later.
 /// Thread safe.
 class MappedFile {
@@ -23,11 +30,10 @@ class MappedFile {
   /// Maps the file. Throws Error{no_input} if it cannot be opened, Error{io} if it cannot be
   /// mapped.
   explicit MappedFile(const std::string& path);
-  ~MappedFile();
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile& operator=(MappedFile&& other) noexcept;
 
-  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::span<const std::byte> bytes() const {
+    return {static_cast<const std::byte*>(mapped_.get()), size_};
+  }
   const std::string& name() const { return name_; }
   /// Tells the system that it may drop these pages and those around them, because they are not
   /// needed soon.
@@ -35,7 +41,7 @@ class MappedFile {
 
  private:
   std::string name_;
-  const std::byte* data_ = nullptr;
+  Mapped mapped_{nullptr, Unmap{0}};
   std::size_t size_ = 0;
 };
 
@@ -52,7 +58,7 @@ template <class T> class HugeArray {
     void* memory =
         ::mmap(nullptr, bytes + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
-    mapped_ = std::unique_ptr<void, Unmap>(memory, Unmap{bytes + kPage});
+    mapped_ = Mapped(memory, Unmap{bytes + kPage});
     const auto address = reinterpret_cast<std::uintptr_t>(memory);
     data_ = reinterpret_cast<T*>((address + kPage - 1) / kPage * kPage);
 #ifdef MADV_HUGEPAGE
@@ -64,11 +70,7 @@ template <class T> class HugeArray {
   const T& operator[](std::size_t i) const { return data_[i]; }
 
  private:
-  struct Unmap {
-    std::size_t bytes;
-    void operator()(void* memory) const { ::munmap(memory, bytes); }
-  };
-  std::unique_ptr<void, Unmap> mapped_{nullptr, Unmap{0}};
+  Mapped mapped_{nullptr, Unmap{0}};
   T* data_ = nullptr;
   std::size_t size_ = 0;
 };

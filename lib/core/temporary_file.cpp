@@ -114,6 +114,11 @@ bool is_still_at(int fd, const std::string& path) {
 
 }  // namespace
 
+void Descriptor::reset() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
 std::string temporary_path(const std::string& path, const std::string& ending) {
   const std::filesystem::path whole(path);
   std::string name = whole.filename().string();
@@ -201,15 +206,13 @@ void remove_leftovers(const std::string& folder, const OwnName& own) {
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     const std::string path = at->path(), name = at->path().filename();
     if (const auto output = output_of(name); output.empty() || !own(output)) continue;
-    const int fd = ::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const Descriptor file(::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     struct stat info;
-    if (fd < 0) continue;  // a folder or a link, which no Output leaves
-    const bool left = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
-                      (::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);
-    const bool removed = !left || ::unlink(path.c_str()) == 0;
-    const int failed = errno;
-    ::close(fd);
-    if (!removed) fail(Code::io, "{}: cannot remove: {}", path, error_text(failed));
+    if (!file) continue;  // a folder or a link, which no Output leaves
+    const bool left = ::fstat(file.fd(), &info) == 0 && S_ISREG(info.st_mode) &&
+                      (::flock(file.fd(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);
+    if (left && ::unlink(path.c_str()) != 0)
+      fail(Code::io, "{}: cannot remove: {}", path, error_text(errno));
   }
   if (error) fail(Code::io, "{}: cannot read: {}", folder, error.message());
 }
@@ -256,8 +259,8 @@ FolderLock::FolderLock(const std::string& folder, std::string_view held, Absent 
   for (int tries = 0; tries < kMostTries; ++tries) {
     const bool makes = absent == Absent::made && !exists(folder);
     if (makes) make_folder(folder);
-    fd_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd_ < 0) {
+    fd_ = Descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd_) {
       if (errno == ENOENT && makes) continue;
       const bool none = errno == ENOENT || errno == ENOTDIR;
       if (absent == Absent::made && errno == ENOTDIR && exists(folder))
@@ -268,15 +271,12 @@ FolderLock::FolderLock(const std::string& folder, std::string_view held, Absent 
             Code::cannot_create, folder + (none ? ": cannot create" : ": cannot open"), errno);
       fail_errno(none ? Code::no_input : Code::cannot_create, folder + ": cannot open", errno);
     }
-    if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
-      const int error = errno;
-      ::close(fd_);
-      if (error == EWOULDBLOCK) fail(Code::cannot_create, "{}: {}", folder, held);
-      fail(Code::cannot_create, "{}: cannot lock: {}", folder, error_text(error));
+    if (::flock(fd_.fd(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK) fail(Code::cannot_create, "{}: {}", folder, held);
+      fail(Code::cannot_create, "{}: cannot lock: {}", folder, error_text(errno));
     }
     if (makes) made_ = folder;
-    if (is_still_at(fd_, folder)) return;
-    ::close(fd_);
+    if (is_still_at(fd_.fd(), folder)) return;
     made_.clear();
   }
   fail(Code::cannot_create, "{}: another program keeps removing it; give another folder", folder);
@@ -284,7 +284,6 @@ FolderLock::FolderLock(const std::string& folder, std::string_view held, Absent 
 
 FolderLock::~FolderLock() {
   if (!made_.empty()) ::rmdir(made_.c_str());  // fails if the folder is not empty
-  ::close(fd_);
 }
 
 }  // namespace core

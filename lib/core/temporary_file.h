@@ -6,10 +6,30 @@
 // Finds and removes temporary files that core::Output left when a process was killed.
 // Resolves the name of an output to a path or a descriptor.
 // Allows one writer of a folder at a time.
+// Closes descriptors.
 
 #include "core/base.h"
 
 namespace core {
+
+/// A Descriptor closes an open file or socket when it is destroyed.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  ~Descriptor() { reset(); }
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  int fd() const { return fd_; }
+  /// Returns whether something is open.
+  explicit operator bool() const { return fd_ >= 0; }
+  void reset();
+
+ private:
+  int fd_;
+};
 
 /// Returns the temporary name for `path`: PATH.tmp.tessera, or PATH with a longer `ending`. If this
 /// name would exceed the limit of 255 bytes, returns the front of PATH's name, a digest of the
@@ -84,7 +104,7 @@ class FolderLock {
   FolderLock(FolderLock&&) = delete;
 
  private:
-  int fd_ = -1;
+  Descriptor fd_;
   std::string made_;  ///< the folder, if this lock created it
 };
 

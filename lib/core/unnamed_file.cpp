@@ -12,17 +12,15 @@ UnnamedFile::UnnamedFile(std::string name) : name_(std::move(name)) {
   const char* folder = std::getenv("TMPDIR");
   if (folder == nullptr || *folder == '\0') folder = "/tmp";
   gone_ = std::string(folder) + "/tessera.XXXXXX";
-  fd_ = ::mkostemp(gone_.data(), O_CLOEXEC);
-  if (fd_ < 0)
+  fd_ = Descriptor(::mkostemp(gone_.data(), O_CLOEXEC));
+  if (!fd_)
     fail_errno(Code::cannot_create, gone_ + ": cannot create; set TMPDIR to another folder", errno);
   ::unlink(gone_.c_str());
 }
 
-UnnamedFile::~UnnamedFile() { ::close(fd_); }
-
 void UnnamedFile::write(std::span<const std::byte> in) {
   try {
-    write_all(fd_, gone_, in);
+    write_all(fd_.fd(), gone_, in);
   } catch (const Error& error) {
     fail(error.code(), "{}; set TMPDIR to a folder with more space", error.what());
   }
@@ -34,7 +32,7 @@ void UnnamedFile::write_all_of(ByteSource& source) {
     write(std::span<const std::byte>(buffer).first(n));
 }
 
-std::string UnnamedFile::path() const { return "/proc/self/fd/" + std::to_string(fd_); }
+std::string UnnamedFile::path() const { return "/proc/self/fd/" + std::to_string(fd_.fd()); }
 
 std::shared_ptr<const RandomSource> UnnamedFile::contents() const {
   return std::make_shared<RandomFile>(path(), name_);

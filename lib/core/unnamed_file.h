@@ -4,6 +4,7 @@
 
 #include "core/io.h"
 #include "core/mapped_file.h"
+#include "core/temporary_file.h"
 
 namespace core {
 
@@ -13,8 +14,6 @@ class UnnamedFile : public ByteSink {
  public:
   /// Creates the file. `name` is its name in messages. Throws Error{cannot_create}.
   explicit UnnamedFile(std::string name);
-  ~UnnamedFile() override;
-  UnnamedFile(UnnamedFile&&) = delete;
 
   using ByteSink::write;
   void write(std::span<const std::byte> in) override;
@@ -28,7 +27,7 @@ class UnnamedFile : public ByteSink {
 
  private:
   std::string name_, gone_;  // the name under which it was created
-  int fd_;
+  Descriptor fd_;
 };
 
 /// A SpillArray is filled by append() and read after finish(). If it exceeds `memory` bytes, it

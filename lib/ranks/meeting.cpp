@@ -13,12 +13,14 @@
 #include <thread>
 
 #include "core/hash.h"
+#include "core/temporary_file.h"
 #include "ranks/proof.h"
 
 namespace ranks {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using Socket = core::Descriptor;
 
 // The protocol. Rank 0 first sends these bytes and a nonce. A rank answers with the same bytes, its
 // nonce, its number and its proof. Rank 0 answers with its own proof. Requests follow: a letter,
@@ -54,26 +56,6 @@ std::uint32_t number_at(std::string_view bytes, std::size_t at) {
     number |= std::uint32_t{static_cast<std::uint8_t>(bytes[at + i])} << 8 * i;
   return number;
 }
-
-class Socket {
- public:
-  explicit Socket(int fd = -1) : fd_(fd) {}
-  ~Socket() { reset(); }
-  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  int fd() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-  void reset() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-  }
-
- private:
-  int fd_;
-};
 
 [[noreturn]] void fail_to_meet(const std::string& what) { throw std::runtime_error(what); }
 

@@ -7,7 +7,6 @@
 #include <cerrno>
 
 #include "core/io.h"
-#include "core/temporary_file.h"
 
 namespace store {
 namespace {
@@ -82,25 +81,17 @@ NpyWriter::NpyWriter(const std::string& path, std::string_view descr, std::uint6
       core::bad_data(
           "{}: its header was written by another program; rows cannot be appended", path);
   }
-  fd_ = rows == 0 ? core::create_file(path) : ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd_ < 0) core::fail_errno(Code::cannot_create, path + ": cannot open", errno);
-  try {
-    write_header();  // before truncating rows of an interrupted command, which it may have counted
-    if (::ftruncate(fd_, static_cast<off_t>(kNpyHeaderBytes + rows * row_bytes_)) != 0)
-      fail(Code::io, "{}: cannot write: {}", path, core::error_text(errno));
-  } catch (...) {
-    ::close(fd_);
-    throw;
-  }
-}
-
-NpyWriter::~NpyWriter() {
-  if (fd_ >= 0) ::close(fd_);
+  fd_ = core::Descriptor(
+      rows == 0 ? core::create_file(path) : ::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!fd_) core::fail_errno(Code::cannot_create, path + ": cannot open", errno);
+  write_header();  // before truncating rows of an interrupted command, which it may have counted
+  if (::ftruncate(fd_.fd(), static_cast<off_t>(kNpyHeaderBytes + rows * row_bytes_)) != 0)
+    fail(Code::io, "{}: cannot write: {}", path, core::error_text(errno));
 }
 
 void NpyWriter::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const ssize_t n = ::pwrite(fd_.fd(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (n < 0) {
       if (errno == EINTR) continue;
       fail(Code::io, "{}: cannot write: {}", name_, core::error_text(errno));
@@ -111,7 +102,8 @@ void NpyWriter::write_at(std::uint64_t offset, std::span<const std::byte> bytes)
 }
 
 void NpyWriter::sync() {
-  if (::fsync(fd_) != 0) fail(Code::io, "{}: cannot write: {}", name_, core::error_text(errno));
+  if (::fsync(fd_.fd()) != 0)
+    fail(Code::io, "{}: cannot write: {}", name_, core::error_text(errno));
 }
 
 void NpyWriter::write(std::span<const std::byte> rows) {

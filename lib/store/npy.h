@@ -4,6 +4,7 @@
 
 #include "core/mapped_file.h"
 #include "core/npy_header.h"
+#include "core/temporary_file.h"
 
 namespace store {
 
@@ -45,8 +46,6 @@ class NpyWriter {
   /// Error{cannot_create}, and Error{bad_data} if the file has fewer rows.
   NpyWriter(const std::string& path, std::string_view descr, std::uint64_t rows,
       std::uint64_t width, bool matrix);
-  ~NpyWriter();
-  NpyWriter(NpyWriter&&) = delete;
 
   /// Writes whole rows. Throws Error{io}.
   void write(std::span<const std::byte> rows);
@@ -62,7 +61,7 @@ class NpyWriter {
   std::string name_, descr_;
   std::uint64_t rows_, width_, row_bytes_;
   bool matrix_;
-  int fd_ = -1;
+  core::Descriptor fd_;
 };
 
 /// Returns the element size of "<f2", "<i4" or "<i8" in bytes; 0 for any other type.

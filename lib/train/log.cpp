@@ -77,29 +77,23 @@ double now() {
 Log::Log(const std::string& path, std::int64_t through) : path_(path) {
   core::refuse_input(path);
   constexpr int kOwn = O_NOFOLLOW | O_NONBLOCK;  // a link or a pipe is not the run's file
-  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | kOwn, 0666);
-  if (fd_ < 0) core::fail_errno(core::Code::cannot_create, path + ": cannot create", errno);
-  try {
-    struct stat info;
-    if (::fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode))
-      core::fail(core::Code::cannot_create, "{}: already exists; move it away", path);
-    const auto size = kept_bytes(core::read_text(path), through, path);
-    if (::ftruncate(fd_, static_cast<off_t>(size)) != 0)
-      core::fail(core::Code::io, "{}: cannot write: {}", path, core::error_text(errno));
-  } catch (...) {
-    ::close(fd_);
-    throw;
-  }
+  fd_ =
+      core::Descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | kOwn, 0666));
+  if (!fd_) core::fail_errno(core::Code::cannot_create, path + ": cannot create", errno);
+  struct stat info;
+  if (::fstat(fd_.fd(), &info) != 0 || !S_ISREG(info.st_mode))
+    core::fail(core::Code::cannot_create, "{}: already exists; move it away", path);
+  const auto size = kept_bytes(core::read_text(path), through, path);
+  if (::ftruncate(fd_.fd(), static_cast<off_t>(size)) != 0)
+    core::fail(core::Code::io, "{}: cannot write: {}", path, core::error_text(errno));
 }
 
-Log::~Log() { ::close(fd_); }
-
 void Log::write(const core::OrderedJson& line) {
-  core::write_all(fd_, path_, core::dump(line) + "\n");
+  core::write_all(fd_.fd(), path_, core::dump(line) + "\n");
 }
 
 void Log::sync() {
-  if (::fsync(fd_) != 0)
+  if (::fsync(fd_.fd()) != 0)
     core::fail(core::Code::io, "{}: cannot write: {}", path_, core::error_text(errno));
 }
 
@@ -142,26 +136,20 @@ TensorBoardLog::TensorBoardLog(const std::string& folder) {
       "{}/events.out.tfevents.{}.{}", folder, static_cast<std::int64_t>(started), ::getpid());
   path_ = name;
   const auto open_new = [&] {
-    return ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    fd_ = core::Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    return static_cast<bool>(fd_);
   };
   // In a container a process may have the id of the previous run, and a clock may go back.
-  for (int more = 1; (fd_ = open_new()) < 0 && errno == EEXIST; ++more)
+  for (int more = 1; !open_new() && errno == EEXIST; ++more)
     path_ = fmt::format("{}.{}", name, more);
-  if (fd_ < 0) core::fail_errno(core::Code::cannot_create, path_ + ": cannot create", errno);
-  try {
-    std::string event = event_at(started, 0);
-    put_bytes(event, 3, "brain.Event:2");
-    core::write_all(fd_, path_, record(event));
-  } catch (...) {
-    ::close(fd_);
-    throw;
-  }
+  if (!fd_) core::fail_errno(core::Code::cannot_create, path_ + ": cannot create", errno);
+  std::string event = event_at(started, 0);
+  put_bytes(event, 3, "brain.Event:2");
+  core::write_all(fd_.fd(), path_, record(event));
 }
 
-TensorBoardLog::~TensorBoardLog() { ::close(fd_); }
-
 void TensorBoardLog::write(const core::OrderedJson& line) {
-  core::write_all(fd_, path_, scalars_record(line, now()));
+  core::write_all(fd_.fd(), path_, scalars_record(line, now()));
 }
 
 }  // namespace train

@@ -10,6 +10,7 @@
 // All little-endian (TensorFlow's record_writer and event.proto).
 
 #include "core/json.h"
+#include "core/temporary_file.h"
 
 namespace train {
 
@@ -20,8 +21,6 @@ class Log {
   /// and a truncated last line. Throws Error{cannot_create}, Error{io}, Error{bad_data} for an
   /// invalid line.
   Log(const std::string& path, std::int64_t through);
-  ~Log();
-  Log(Log&&) = delete;
 
   /// Writes one line to the system at once. Throws Error{io}.
   void write(const core::OrderedJson& line);
@@ -30,7 +29,7 @@ class Log {
 
  private:
   std::string path_;
-  int fd_ = -1;
+  core::Descriptor fd_;
 };
 
 /// Rounds `value` to seven significant digits, for reports.
@@ -49,15 +48,13 @@ class TensorBoardLog {
  public:
   /// Creates the file. Throws Error{cannot_create}, Error{io}.
   explicit TensorBoardLog(const std::string& folder);
-  ~TensorBoardLog();
-  TensorBoardLog(TensorBoardLog&&) = delete;
 
   /// Writes a line of metrics.jsonl to the system at once. Throws Error{io}.
   void write(const core::OrderedJson& line);
 
  private:
   std::string path_;
-  int fd_ = -1;
+  core::Descriptor fd_;
 };
 
 }  // namespace train

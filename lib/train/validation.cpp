@@ -92,8 +92,8 @@ class Child {
   Child(const std::string& command, const std::string& folder) {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail_with(errno);
-    fd_ = ends[0];
-    ::fcntl(fd_, F_SETFL, O_NONBLOCK);
+    fd_ = core::Descriptor(ends[0]);
+    ::fcntl(fd_.fd(), F_SETFL, O_NONBLOCK);
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -113,13 +113,10 @@ class Child {
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&how);
     ::close(ends[1]);
-    if (error != 0) {
-      ::close(fd_);
-      fail_with(error);
-    }
+    if (error != 0) fail_with(error);
   }
   ~Child() {
-    ::close(fd_);
+    fd_.reset();
     if (!status_) {
       ::kill(-pid_, SIGKILL);
       while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
@@ -130,7 +127,7 @@ class Child {
   // Waits briefly and reads the available output. Returns the status of wait() once the process has
   // ended.
   std::optional<int> poll() {
-    pollfd ready{fd_, POLLIN, 0};
+    pollfd ready{fd_.fd(), POLLIN, 0};
     ::poll(&ready, open_ ? 1 : 0, open_ ? kPollMs : kClosedPollMs);
     read();
     int status = 0;
@@ -150,7 +147,7 @@ class Child {
   void read() {
     std::array<char, 4096> buffer{};
     for (;;) {
-      const ssize_t n = ::read(fd_, buffer.data(), buffer.size());
+      const ssize_t n = ::read(fd_.fd(), buffer.data(), buffer.size());
       if (n < 0 && errno == EINTR) continue;
       if (n == 0) open_ = false;
       if (n <= 0) break;
@@ -158,7 +155,7 @@ class Child {
       if (output_.size() > 2 * kTail) output_.erase(0, output_.size() - kTail);
     }
   }
-  int fd_ = -1;
+  core::Descriptor fd_;
   pid_t pid_ = -1;
   bool open_ = true;
   std::optional<int> status_;
