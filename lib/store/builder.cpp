@@ -311,14 +311,11 @@ void Builder::add(std::span<const float> all, std::span<const std::int32_t> labe
   const auto keys = scaled(all, plan_.key_scale, scaled_);
   if (places.size() != (plan_.leaves_out ? labels.size() : 0))
     core::bug("{} places of {} rows", places.size(), labels.size());
-  if (projection_.any()) {
-    const auto projected = projection_.apply(keys);
-    halves_.resize(projected.size());
-    to_half(projected.data(), halves_);
-  } else {
-    halves_.resize(keys.size());
-    to_half(keys.data(), halves_);
-  }
+  std::vector<float> projected;
+  if (projection_.any()) projected = projection_.apply(keys);
+  const auto stored = projection_.any() ? std::span<const float>(projected) : keys;
+  halves_.resize(stored.size());
+  to_half(stored.data(), halves_);
   add(std::span<const Half>(halves_), labels);
   if (!plan_.leaves_out) return;
   moved_.assign(places.begin(), places.end());

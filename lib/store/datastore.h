@@ -86,13 +86,6 @@ class Store {
   /// either side is not compared. `model_name` is for the message.
   void expect_model(
       const std::string& model, const std::string& tokenizer, const std::string& model_name) const;
-
- protected:
-  Store() = default;
-  Store(const Store&) = default;
-  Store(Store&&) = default;
-  Store& operator=(const Store&) = default;
-  Store& operator=(Store&&) = default;
 };
 
 /// A Datastore maps keys and labels, so a store may be larger than RAM. It sees only the rows that

@@ -27,11 +27,6 @@ class KeySearch {
   /// means one per processor.
   virtual void search(std::span<const float> queries, std::int64_t k, std::int64_t threads,
       std::span<std::int64_t> ids, std::span<float> scores) const = 0;
-
- protected:
-  KeySearch() = default;
-  KeySearch(const KeySearch&) = default;
-  KeySearch& operator=(const KeySearch&) = default;
 };
 
 /// An ExactSearch searches keys (N, width), row-major, with N below 2^32; the keys must outlive it.

@@ -107,19 +107,16 @@ struct HashingWriter : faiss::IOWriter {
 // Leaves out polysemous training, which orders the centroids of a product quantizer for a filter by
 // Hamming distance: no search here uses the filter, and the ordering takes nine tenths of training.
 void set_training(faiss::Index* index) {
-  const auto product = [](auto* with_codes) {
-    if (with_codes != nullptr) with_codes->pq.cp.min_points_per_centroid = 1;
+  const auto product = [](auto* codes) {
+    if (codes == nullptr) return;
+    codes->pq.cp.min_points_per_centroid = 1;
+    if constexpr (requires { codes->do_polysemous_training; })
+      codes->do_polysemous_training = false;
   };
   if (auto* graph = dynamic_cast<faiss::IndexHNSW*>(index)) index = graph->storage;
   if (auto* ivf = dynamic_cast<faiss::IndexIVF*>(index)) ivf->cp.min_points_per_centroid = 1;
-  if (auto* codes = dynamic_cast<faiss::IndexIVFPQ*>(index)) {
-    product(codes);
-    codes->do_polysemous_training = false;
-  }
-  if (auto* codes = dynamic_cast<faiss::IndexPQ*>(index)) {
-    product(codes);
-    codes->do_polysemous_training = false;
-  }
+  product(dynamic_cast<faiss::IndexIVFPQ*>(index));
+  product(dynamic_cast<faiss::IndexPQ*>(index));
   product(dynamic_cast<faiss::IndexIVFPQFastScan*>(index));
   product(dynamic_cast<faiss::IndexPQFastScan*>(index));
 }
@@ -260,7 +257,6 @@ std::uint64_t Index::training_rows() const {
   return rows;
 }
 
-bool Index::trained() const { return impl_->index->is_trained; }
 std::uint64_t Index::size() const { return static_cast<std::uint64_t>(impl_->index->ntotal); }
 void Index::reset() { impl_->index->reset(); }
 
@@ -370,7 +366,6 @@ std::unique_ptr<Index> Index::parse(
   absent();
 }
 std::uint64_t Index::training_rows() const { absent(); }
-bool Index::trained() const { absent(); }
 void Index::train(std::span<const float>) { absent(); }
 void Index::add(std::span<const float>) { absent(); }
 std::uint64_t Index::size() const { absent(); }

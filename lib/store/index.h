@@ -35,7 +35,6 @@ class Index {
 
   /// Returns the largest number of rows that training uses.
   std::uint64_t training_rows() const;
-  bool trained() const;
   /// Trains on keys (n, width). Throws Error{bad_data} if there are too few.
   void train(std::span<const float> keys);
   /// Appends keys (n, width) as rows size() to size() + n - 1.
