@@ -56,7 +56,7 @@ Stream read_texts(const Evaluation& evaluation, const AnnotateOptions& options,
       core::bad_usage("--bos-at window: requires --bos, the token at the start of each window");
     stream.windows.window_token = stream.windows.beginning;
   }
-  const auto encoding = options.special ? text::parsing_special(tokenizer) : nullptr;
+  const auto encoding = options.special ? tokenizer.parsing_special() : nullptr;
   const auto encoder = encoding ? encoding->encoder() : tokenizer.encoder();
   const text::SpecialText special(tokenizer);
   bool noted = options.special;

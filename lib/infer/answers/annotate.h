@@ -10,7 +10,7 @@ namespace infer {
 struct AnnotateOptions {
   EvaluationOptions evaluation;
   std::string tokenizer;
-  bool special = false;        ///< for a text: see text::parsing_special()
+  bool special = false;        ///< for a text: see text::Tokenizer::parsing_special()
   std::string from = "auto";   ///< format of the FILEs: shard, text, sample
   std::string beside;          ///< a --per-token file of the same shards, for comparison; empty:
                                ///< none

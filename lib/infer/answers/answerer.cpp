@@ -215,7 +215,7 @@ std::int64_t Answerer::bytes_of_first(std::uint32_t token, std::int64_t most) co
 text::Encoder& Answerer::encoder_for(const ScoreRequest& request) {
   if (!request.messages && !request.special.value_or(options_.special)) return *encoder_;
   if (!special_encoder_) {
-    parsing_special_ = text::parsing_special(*tokenizer_);
+    parsing_special_ = tokenizer_->parsing_special();
     special_encoder_ = parsing_special_->encoder();
   }
   return *special_encoder_;

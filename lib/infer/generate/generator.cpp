@@ -115,7 +115,7 @@ std::vector<std::int64_t> Generator::encode(const Prompt& prompt) {
     return *prompt.tokens;
   }
   const bool special = prompt.whole || prompt.special.value_or(options_.special);
-  if (special && !parsing_special_) parsing_special_ = text::parsing_special(*tokenizer_);
+  if (special && !parsing_special_) parsing_special_ = tokenizer_->parsing_special();
   if (!special && special_note_.empty()) {
     if (!special_text_) special_text_.emplace(*tokenizer_);
     if (const auto found = special_text_->find(prompt.text); !found.empty())

@@ -114,7 +114,7 @@ Completer::Completer(const CompleterOptions& options)
   auto& generator = lanes_[0]->generator;
   served_.tokenizer = served_.parsing = generator.shared_tokenizer();
   try {
-    served_.parsing = text::parsing_special(*served_.tokenizer);
+    served_.parsing = served_.tokenizer->parsing_special();
   } catch (const core::Error&) {  // its special tokens have no texts
   }
   served_.beginning = answerer_->beginning(), served_.begin = generator.begin();

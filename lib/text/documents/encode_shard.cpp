@@ -353,7 +353,7 @@ EncodedShard encode_shard(const std::vector<std::string>& files, const Tokenizer
     const std::function<void(std::uint64_t)>& progress) {
   if (pairs && files.size() != 2) core::bad_usage("--pairs: takes two files, source and target");
   const auto mark = end_of_document_id(*tokenizer, options.end_of_document);
-  const TokenizerPtr encoding = options.special ? parsing_special(*tokenizer) : tokenizer;
+  const TokenizerPtr encoding = options.special ? tokenizer->parsing_special() : tokenizer;
   ByteRange range;
   if (core::is_part(options.part))
     range = range_of(core::part(options.part), pairs ? std::vector{files[0]} : files);

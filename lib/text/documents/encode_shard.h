@@ -78,7 +78,7 @@ struct TextOptions {
   std::int64_t decode_memory = shard::kUnpackMemory;  ///< see TextRules
   bool by_content = false;              ///< see DocumentOptions; not a command-line option
   std::string name;                     ///< see DocumentOptions
-  bool special = false;                 ///< see parsing_special()
+  bool special = false;                 ///< see Tokenizer::parsing_special()
   std::vector<std::string> names = {};  ///< names of the files' documents; see FolderTexts
   std::string loss_on;                  ///< the parts that `pieces` learns; no option here
   LinePieces pieces = {};               ///< see EncodeOptions; the format is jsonl

@@ -37,13 +37,6 @@ const Tables& tables() {
 constexpr std::string_view kDigits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-int base64_value(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
 class BytesEncoder : public Encoder {
  public:
   explicit BytesEncoder(const ByteLevel& tokenizer) {
@@ -285,8 +278,8 @@ std::optional<std::string> of_base64(std::string_view text) {
   std::uint32_t bits = 0;
   int n = 0;
   for (const char c : text) {
-    const int value = base64_value(c);
-    if (value < 0) return std::nullopt;
+    const auto value = kDigits.find(c);
+    if (value == kDigits.npos) return std::nullopt;
     bits = bits << 6 | static_cast<std::uint32_t>(value);
     if ((n += 6) >= 8) bytes += static_cast<char>(bits >> (n -= 8) & 0xFF);
   }
@@ -316,10 +309,8 @@ std::unique_ptr<Encoder> ByteLevel::encoder() const {
 }
 
 TokenizerPtr ByteLevel::parsing_special() const {
-  auto copy = std::make_shared<ByteLevel>(
+  return std::make_shared<ByteLevel>(
       vocabulary_, merges_.list(), parts_parsing_special(parts_, *this));
-  copy->set_remark(remark());
-  return copy;
 }
 
 const char* ByteLevel::cut(const char* begin, const char* end) const {

@@ -44,8 +44,7 @@ class ByteLevel : public Tokenizer {
 
   TokenizerKind kind() const override;
   std::unique_ptr<Encoder> encoder() const override;
-  /// See text::parsing_special().
-  TokenizerPtr parsing_special() const;
+  TokenizerPtr parsing_special() const override;
   const char* cut(const char* begin, const char* end) const override;
   void decode_token(std::uint32_t id, bool& line_start, std::string& out) const override;
   std::string json() const override;

@@ -191,10 +191,8 @@ void Pieces::append_symbols(
 std::unique_ptr<Encoder> Pieces::encoder() const { return std::make_unique<PiecesEncoder>(*this); }
 
 TokenizerPtr Pieces::parsing_special() const {
-  auto copy =
-      std::make_shared<Pieces>(vocabulary_, merges_.list(), parts_parsing_special(parts_, *this));
-  copy->set_remark(remark());
-  return copy;
+  return std::make_shared<Pieces>(
+      vocabulary_, merges_.list(), parts_parsing_special(parts_, *this));
 }
 
 const char* Pieces::cut(const char* begin, const char* end) const {

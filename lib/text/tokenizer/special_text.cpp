@@ -1,8 +1,5 @@
 #include "text/tokenizer/special_text.h"
 
-#include "text/tokenizer/byte_level.h"
-#include "text/tokenizer/pieces.h"
-#include "text/tokenizer/unigram.h"
 #include "text/tokenizer/utf8.h"
 
 namespace text {
@@ -191,17 +188,6 @@ bool AddedMatcher::touches(std::string_view text, std::size_t at) const {
         found |= start + token.content.size() >= low && start <= high;
       });
   return found;
-}
-
-TokenizerPtr parsing_special(const Tokenizer& tokenizer) {
-  if (const auto* bytes = dynamic_cast<const ByteLevel*>(&tokenizer))
-    return bytes->parsing_special();
-  if (const auto* pieces = dynamic_cast<const Pieces*>(&tokenizer))
-    return pieces->parsing_special();
-  if (const auto* unigram = dynamic_cast<const Unigram*>(&tokenizer))
-    return unigram->parsing_special();
-  core::fail(core::Code::unavailable, "--special: not supported by a {} tokenizer; leave it out",
-      name_of(tokenizer.kind()));
 }
 
 std::vector<AddedToken> as_added(const std::vector<SpecialToken>& special) {

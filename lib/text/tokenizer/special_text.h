@@ -79,10 +79,6 @@ class AddedMatcher {
   bool finds_ = false, strips_left_ = false, strips_right_ = false;
 };
 
-/// Returns a copy of the tokenizer that encodes the content of a special token in a text as that
-/// token. Throws Error{unavailable} for word and units tokenizers.
-TokenizerPtr parsing_special(const Tokenizer& tokenizer);
-
 /// Returns the special tokens as added tokens with the default rules of a file that sets none.
 std::vector<AddedToken> as_added(const std::vector<SpecialToken>& special);
 

@@ -110,6 +110,11 @@ std::optional<std::uint32_t> Tokenizer::end_of_document() const {
   return std::nullopt;
 }
 
+std::shared_ptr<const Tokenizer> Tokenizer::parsing_special() const {
+  core::fail(core::Code::unavailable, "--special: not supported by a {} tokenizer; leave it out",
+      name_of(kind()));
+}
+
 void Tokenizer::encode(std::string_view text, std::vector<std::uint32_t>& out) const {
   encoder()->encode(text, out);
 }

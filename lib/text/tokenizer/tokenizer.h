@@ -115,6 +115,9 @@ class Tokenizer {
   void set_remark(std::string remark) { remark_ = std::move(remark); }
 
   virtual std::unique_ptr<Encoder> encoder() const = 0;
+  /// Returns a copy of the tokenizer that encodes the content of a special token in a text as that
+  /// token. Throws Error{unavailable} for word and units tokenizers.
+  virtual std::shared_ptr<const Tokenizer> parsing_special() const;
   /// Encodes one text and appends its ids. Use an Encoder for many texts.
   void encode(std::string_view text, std::vector<std::uint32_t>& out) const;
   std::vector<std::uint32_t> encode(std::string_view text) const;

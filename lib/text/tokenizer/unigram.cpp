@@ -199,9 +199,7 @@ std::unique_ptr<Encoder> Unigram::encoder() const {
 }
 
 TokenizerPtr Unigram::parsing_special() const {
-  auto copy = std::make_shared<Unigram>(vocabulary_, parts_parsing_special(parts_, *this));
-  copy->set_remark(remark());
-  return copy;
+  return std::make_shared<Unigram>(vocabulary_, parts_parsing_special(parts_, *this));
 }
 
 const char* Unigram::cut(const char* begin, const char* end) const {

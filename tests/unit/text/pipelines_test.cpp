@@ -199,7 +199,7 @@ DOCTEST_TEST_CASE("pipelines: with special tokens the ids of Hugging Face's toke
   const auto known = core::parse_json(sample::file("special.json"), "special.json");
   for (const std::string name : kNames) {
     DOCTEST_CAPTURE(name);
-    const auto plain = pipeline(name), special = text::parsing_special(*plain);
+    const auto plain = pipeline(name), special = plain->parsing_special();
     DOCTEST_CHECK(special->json() == plain->json());
     DOCTEST_CHECK(special->kind() == plain->kind());
     const text::SpecialText finder(*plain);
@@ -221,9 +221,9 @@ DOCTEST_TEST_CASE("pipelines: with special tokens the ids of Hugging Face's toke
     DOCTEST_CHECK(finder.find("the < lampkeeper <| and </ his <s").empty());
   }
   DOCTEST_CHECK_THROWS_AS(
-      text::parsing_special(*text::load_tokenizer(sample::kFolder + "word.json")), core::Error);
+      text::load_tokenizer(sample::kFolder + "word.json")->parsing_special(), core::Error);
   // Of bytes alone, and of bytes with a token.
-  const auto bytes = text::parsing_special(*text::load_tokenizer("bytes"));
+  const auto bytes = text::load_tokenizer("bytes")->parsing_special();
   DOCTEST_CHECK(bytes->encode("a<") == Ids{'a', '<'});
 }
 

@@ -72,10 +72,10 @@ DOCTEST_TEST_CASE("a folder's tokenizer.model with added tokens gives transforme
     if (peer.contains("added")) folder.file(name + "/added_tokens.json", peer["added"].dump());
     const auto tokenizer = text::load_tokenizer(folder / name);
     expect_ids(*tokenizer, peer["ids"]);
-    expect_ids(*text::parsing_special(*tokenizer), peer["special"]);
+    expect_ids(*tokenizer->parsing_special(), peer["special"]);
     const auto again = text::parse_tokenizer(tokenizer->json(), "again");
     DOCTEST_CHECK(again->json() == tokenizer->json());
-    expect_ids(*text::parsing_special(*again), peer["special"]);
+    expect_ids(*again->parsing_special(), peer["special"]);
   }
 }
 

@@ -185,7 +185,7 @@ DOCTEST_TEST_CASE(
   const auto added = text::load_tokenizer(folder / "m");
   DOCTEST_CHECK(added->text_template().begin == std::vector<std::uint32_t>{1});
   DOCTEST_CHECK(added->token(500) == "<|im_end|>");
-  DOCTEST_CHECK(text::parsing_special(*added)->encode("x<|im_end|>").back() == 500);
+  DOCTEST_CHECK(added->parsing_special()->encode("x<|im_end|>").back() == 500);
   folder.file("m/tokenizer_config.json",
       R"({"added_tokens_decoder": {"1": {"content": "<other>", "special": true}}})");
   DOCTEST_CHECK(thrown([&] { text::load_tokenizer(folder / "m"); }).names("piece 1 is <s>"));
