@@ -54,14 +54,9 @@ Model identity(const Shape& shape) {
 }
 
 core::OrderedJson make_config(const Shape& shape, core::OrderedJson training) {
-  core::OrderedJson tessera;
-  tessera["arch"] = "mosaic";
-  tessera["loss"] = "clipped-mse";
-  tessera["maps"] = "complex";
-  tessera["points"] = shape.points;
-  tessera["heads"] = shape.heads;
-  tessera["beta"] = shape.beta;
-  tessera["training"] = std::move(training);
+  core::OrderedJson tessera{{"arch", "mosaic"}, {"loss", "clipped-mse"}, {"maps", "complex"},
+      {"points", shape.points}, {"heads", shape.heads}, {"beta", shape.beta},
+      {"training", std::move(training)}};
   core::OrderedJson config;
   config["tessera"] = std::move(tessera);
   return config;

@@ -191,13 +191,8 @@ class VectorObjective : public train::Objective {
 /// Returns the facts that determine the bytes of the model.
 core::OrderedJson facts_of(const Job& job, const Shape& shape, const Series& data,
     const Series& valid, const std::string& from) {
-  core::OrderedJson facts;
-  facts["data"] = data.fingerprint;
-  facts["valid"] = valid.fingerprint;
-  facts["from"] = from;
-  facts["seed"] = job.seed;
-  facts["heads"] = shape.heads;
-  facts["beta"] = shape.beta;
+  core::OrderedJson facts{{"data", data.fingerprint}, {"valid", valid.fingerprint}, {"from", from},
+      {"seed", job.seed}, {"heads", shape.heads}, {"beta", shape.beta}};
   auto recipe = job.recipe;
   const auto values = core::to_json(recipe);
   const auto fields = core::list_fields(recipe);

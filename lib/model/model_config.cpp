@@ -176,11 +176,8 @@ core::OrderedJson make_config(const nn::ModelOptions& options, std::int64_t voca
   core::OrderedJson config = core::OrderedJson::object();
   if (const Family* const family = written_family(options, facts))
     config = family_config(*family, options, vocabulary, end_of_document);
-  core::OrderedJson own;
-  own["version"] = kConfigVersion;
-  own["model"] = core::to_json(options);
-  own["vocabulary_size"] = vocabulary;
-  own["tokenizer_fingerprint"] = tokenizer_fingerprint;
+  core::OrderedJson own{{"version", kConfigVersion}, {"model", core::to_json(options)},
+      {"vocabulary_size", vocabulary}, {"tokenizer_fingerprint", tokenizer_fingerprint}};
   for (const auto& [key, value] : facts.items()) {
     if (own.contains(key)) core::bug("a fact of training is named \"{}\"", key);
     own[key] = value;

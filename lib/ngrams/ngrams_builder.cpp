@@ -294,12 +294,9 @@ Built build(const shard::Dataset& data, const std::string& folder, const Cut& cu
 }
 
 core::OrderedJson describe(const std::string& folder, const Manifest& manifest) {
-  core::OrderedJson report;
-  report["ngrams"] = folder;
-  report["tokens"] = manifest.tokens, report["documents"] = manifest.documents;
-  report["vocabulary"] = manifest.vocabulary, report["parts"] = manifest.parts.size();
-  report["tokenizer"] = manifest.tokenizer, report["data"] = manifest.data;
-  return report;
+  return {{"ngrams", folder}, {"tokens", manifest.tokens}, {"documents", manifest.documents},
+      {"vocabulary", manifest.vocabulary}, {"parts", manifest.parts.size()},
+      {"tokenizer", manifest.tokenizer}, {"data", manifest.data}};
 }
 
 }  // namespace ngrams

@@ -356,9 +356,7 @@ core::Digest write_order(const UnitOrder& order, const PackingData& in, const Pa
   header.unit = in.unit.name;
   header.unit_length = in.unit.name == "segment" ? in.unit.length : 0;
   header.data_fingerprint = in.data.fingerprint().hex();
-  core::OrderedJson changes;
-  changes["method"] = options.method;
-  changes["unit"] = in.unit.name;
+  core::OrderedJson changes{{"method", options.method}, {"unit", in.unit.name}};
   if (header.unit_length > 0) changes["segment"] = header.unit_length;
   if (options.searches()) {
     changes["k"] = options.top;

@@ -231,10 +231,8 @@ core::OrderedJson describe(const std::string& path, const Dataset& data) {
   const auto sum = [](const std::vector<std::uint64_t>& numbers) {
     return std::accumulate(numbers.begin(), numbers.end(), std::uint64_t{0});
   };
-  core::OrderedJson report;
-  report["file"] = path;
-  report["kind"] = name_of(header.kind);
-  report["dtype"] = name_of(header.dtype);
+  core::OrderedJson report{
+      {"file", path}, {"kind", name_of(header.kind)}, {"dtype", name_of(header.dtype)}};
   if (header.kind == Kind::vectors) report["width"] = header.width;
   if (header.vocabulary > 0) report["vocabulary"] = header.vocabulary;
   if (header.kind == Kind::order) {

@@ -103,11 +103,8 @@ std::vector<Span> marks_within(const Documents& documents, std::uint64_t begin, 
 
 core::OrderedJson provenance_entry(
     std::string_view program, core::OrderedJson options, const std::vector<core::Digest>& inputs) {
-  core::OrderedJson entry;
-  entry["program"] = program;
-  entry["version"] = core::build::kVersion;
-  entry["options"] = std::move(options);
-  entry["inputs"] = core::OrderedJson::array();
+  core::OrderedJson entry{{"program", program}, {"version", core::build::kVersion},
+      {"options", std::move(options)}, {"inputs", core::OrderedJson::array()}};
   for (const auto& input : inputs) entry["inputs"].push_back(input.hex());
   return entry;
 }

@@ -234,11 +234,10 @@ void Builder::expect_new_text() const {
 }
 
 Json Builder::plan_json() const {
-  Json json;
-  json["model"] = plan_.model, json["tokenizer"] = plan_.tokenizer, json["width"] = plan_.width;
-  json["vocabulary"] = plan_.vocabulary, json["metric"] = name_of(plan_.metric);
-  json["index"] = plan_.index, json["data"] = plan_.data, json["windows"] = plan_.windows;
-  json["generation"] = append_ ? base_.generation + 1 : 1;
+  Json json{{"model", plan_.model}, {"tokenizer", plan_.tokenizer}, {"width", plan_.width},
+      {"vocabulary", plan_.vocabulary}, {"metric", name_of(plan_.metric)}, {"index", plan_.index},
+      {"data", plan_.data}, {"windows", plan_.windows},
+      {"generation", append_ ? base_.generation + 1 : 1}};
   if (plan_.part) json["part"] = name_of(*plan_.part);
   if (plan_.merges) json["merge"] = true;
   if (plan_.key_scale != 1) json["key-scale"] = plan_.key_scale;

@@ -80,16 +80,13 @@ core::OrderedJson recalled(const std::string& folder, const RecallOptions& optio
 }
 
 core::OrderedJson describe(const std::string& folder, const Manifest& manifest) {
-  core::OrderedJson report;
-  report["store"] = folder, report["generation"] = manifest.generation;
-  report["rows"] = manifest.rows, report["width"] = manifest.width;
-  report["documents"] = manifest.documents, report["metric"] = name_of(manifest.metric);
-  report["index"] = manifest.index, report["keys"] = kept_keys(manifest);
-  report["recall"] = manifest.recall.recall, report["k"] = manifest.recall.k;
-  report["nprobe"] = manifest.recall.nprobe, report["queries"] = manifest.recall.queries;
-  report["model"] = manifest.model, report["tokenizer"] = manifest.tokenizer;
-  report["fingerprint"] = manifest.fingerprint();
-  return report;
+  return {{"store", folder}, {"generation", manifest.generation}, {"rows", manifest.rows},
+      {"width", manifest.width}, {"documents", manifest.documents},
+      {"metric", name_of(manifest.metric)}, {"index", manifest.index},
+      {"keys", kept_keys(manifest)}, {"recall", manifest.recall.recall}, {"k", manifest.recall.k},
+      {"nprobe", manifest.recall.nprobe}, {"queries", manifest.recall.queries},
+      {"model", manifest.model}, {"tokenizer", manifest.tokenizer},
+      {"fingerprint", manifest.fingerprint()}};
 }
 
 std::string recall_warning(const std::string& folder, const Manifest& manifest) {

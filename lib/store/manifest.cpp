@@ -177,10 +177,8 @@ std::span<const float> scaled(std::span<const float> keys, double scale, std::ve
 }
 
 std::string Manifest::fingerprint() const {
-  Json all;
-  all["rows"] = rows, all["digest"] = digest.value().hex(), all["documents"] = documents_hash;
-  all["model"] = model, all["metric"] = name_of(metric), all["index"] = index;
-  all["index_hash"] = index_hash;
+  Json all{{"rows", rows}, {"digest", digest.value().hex()}, {"documents", documents_hash},
+      {"model", model}, {"metric", name_of(metric)}, {"index", index}, {"index_hash", index_hash}};
   if (projected()) all["projection"] = projection_hash;
   if (weighted()) all["weights"] = weights_hash;
   if (scaled()) all["key_scale"] = key_scale;

@@ -86,18 +86,14 @@ core::OrderedJson plan(const PlanOptions& options, double products_per_s) {
                       values = kNpyHeaderBytes + 4 * rows, first = kNpyHeaderBytes + 8 * documents;
   const std::uint64_t batch = std::min<std::uint64_t>(kBatchBytes, rows * width * sizeof(float));
   const auto products = products_of(options, size);
-  core::OrderedJson report;
-  report["entries"] = rows, report["width"] = width, report["index"] = index;
-  report["keys_bytes"] = keys, report["values_bytes"] = values, report["documents_bytes"] = first;
-  report["index_bytes"] = size.least, report["index_bytes_most"] = size.most;
-  report["bytes"] = keys + values + first + size.most;
-  report["training_rows"] = size.training_rows;
-  report["build_memory"] = size.most + size.training_rows * width * sizeof(float) + batch;
-  report["search_memory"] = size.most > 0 ? size.most : keys;
-  report["train_s"] = products.train / products_per_s;
-  report["fill_s"] = products.fill / products_per_s;
-  report["query_s"] = products.query / products_per_s;
-  return report;
+  return {{"entries", rows}, {"width", width}, {"index", index}, {"keys_bytes", keys},
+      {"values_bytes", values}, {"documents_bytes", first}, {"index_bytes", size.least},
+      {"index_bytes_most", size.most}, {"bytes", keys + values + first + size.most},
+      {"training_rows", size.training_rows},
+      {"build_memory", size.most + size.training_rows * width * sizeof(float) + batch},
+      {"search_memory", size.most > 0 ? size.most : keys},
+      {"train_s", products.train / products_per_s}, {"fill_s", products.fill / products_per_s},
+      {"query_s", products.query / products_per_s}};
 }
 
 core::OrderedJson plan(const PlanOptions& options) {

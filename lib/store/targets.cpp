@@ -126,12 +126,9 @@ shard::Header targets_header(const TargetOptions& options) {
 
 core::OrderedJson targets_provenance(
     const Datastore& store, const shard::Dataset& data, const TargetOptions& options) {
-  core::OrderedJson made;
-  made["k"] = options.k;
-  made["nprobe"] = options.nprobe;
-  made["rescore"] = options.rescore;
-  made["datastore-temperature"] = options.temperature > 0 ? options.temperature : root_of(store);
-  made["top_k"] = options.keep;
+  core::OrderedJson made{{"k", options.k}, {"nprobe", options.nprobe}, {"rescore", options.rescore},
+      {"datastore-temperature", options.temperature > 0 ? options.temperature : root_of(store)},
+      {"top_k", options.keep}};
   return shard::provenance_entry(kTargetsProgram, std::move(made),
       {data.fingerprint(), core::Digest::from_hex(store.fingerprint())});
 }

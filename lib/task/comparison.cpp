@@ -197,19 +197,12 @@ bool next_line(std::deque<ScoreFile>& files) {
 
 // Adds a comparison's figures to a report, except those of the text or the seeds.
 void add_figures(core::OrderedJson& report, const Comparison& found) {
-  report["degrees_of_freedom"] = found.freedom;
-  report["loss_a"] = found.loss_a;
-  report["loss_b"] = found.loss_b;
-  report["perplexity_a"] = std::exp(found.loss_a);
-  report["perplexity_b"] = std::exp(found.loss_b);
-  report["difference"] = found.difference;
-  report["low"] = found.low;
-  report["high"] = found.high;
-  report["standard_error"] = found.standard_error;
-  report["perplexity_ratio"] = std::exp(found.difference);
-  report["ratio_low"] = std::exp(found.low);
-  report["ratio_high"] = std::exp(found.high);
-  report["p"] = found.p;
+  report.update({{"degrees_of_freedom", found.freedom}, {"loss_a", found.loss_a},
+      {"loss_b", found.loss_b}, {"perplexity_a", std::exp(found.loss_a)},
+      {"perplexity_b", std::exp(found.loss_b)}, {"difference", found.difference},
+      {"low", found.low}, {"high", found.high}, {"standard_error", found.standard_error},
+      {"perplexity_ratio", std::exp(found.difference)}, {"ratio_low", std::exp(found.low)},
+      {"ratio_high", std::exp(found.high)}, {"p", found.p}});
 }
 
 double deviation(const Comparison& found) {
@@ -408,11 +401,10 @@ std::string caution(const ScorePairs& pairs, const BlockChoice& choice) {
 core::OrderedJson figures(
     const Comparison& text, const ScorePairs& pairs, const BlockChoice& choice) {
   const bool documents = choice.documents(pairs);
-  core::OrderedJson report;
-  report["tokens"] = pairs.tokens;
-  report["blocks"] = (documents ? pairs.by_document : pairs.by_tokens).size();
-  report["block"] = documents ? "document" : std::to_string(pairs.block);
-  report["method"] = documents ? "documents" : "cosines";
+  core::OrderedJson report{{"tokens", pairs.tokens},
+      {"blocks", (documents ? pairs.by_document : pairs.by_tokens).size()},
+      {"block", documents ? "document" : std::to_string(pairs.block)},
+      {"method", documents ? "documents" : "cosines"}};
   add_figures(report, text);
   report["holds_for"] = "this pair of models";
   return report;
@@ -420,10 +412,8 @@ core::OrderedJson figures(
 
 core::OrderedJson figures_over_seeds(const Comparison& seeds, const Comparison& text,
     const ScorePairs& pairs, const BlockChoice& choice) {
-  core::OrderedJson report;
-  report["tokens"] = pairs.tokens;
-  report["seeds"] = pairs.by_seed.size();
-  report["method"] = "seeds";
+  core::OrderedJson report{
+      {"tokens", pairs.tokens}, {"seeds", pairs.by_seed.size()}, {"method", "seeds"}};
   add_figures(report, seeds);
   report["sd"] = deviation(seeds);
   report["holds_for"] = kOtherSeeds;
@@ -435,18 +425,10 @@ core::OrderedJson figures_over_seeds(const Comparison& seeds, const Comparison& 
 }
 
 core::OrderedJson figures_alone(const Comparison& seeds, const ScorePairs& pairs) {
-  core::OrderedJson report;
-  report["tokens"] = pairs.tokens;
-  report["seeds"] = pairs.by_seed.size();
-  report["loss"] = seeds.difference;
-  report["sd"] = deviation(seeds);
-  report["low"] = seeds.low;
-  report["high"] = seeds.high;
-  report["perplexity"] = std::exp(seeds.difference);
-  report["perplexity_low"] = std::exp(seeds.low);
-  report["perplexity_high"] = std::exp(seeds.high);
-  report["holds_for"] = kOtherSeeds;
-  return report;
+  return {{"tokens", pairs.tokens}, {"seeds", pairs.by_seed.size()}, {"loss", seeds.difference},
+      {"sd", deviation(seeds)}, {"low", seeds.low}, {"high", seeds.high},
+      {"perplexity", std::exp(seeds.difference)}, {"perplexity_low", std::exp(seeds.low)},
+      {"perplexity_high", std::exp(seeds.high)}, {"holds_for", kOtherSeeds}};
 }
 
 }  // namespace task

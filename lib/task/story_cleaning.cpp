@@ -295,16 +295,9 @@ core::OrderedJson StoryTally::figures() const {
   const auto mean = [&](std::uint64_t sum) {
     return kept == 0 ? 0.0 : static_cast<double>(sum) / static_cast<double>(kept);
   };
-  core::OrderedJson figures;
-  figures["read"] = read;
-  figures["kept"] = kept;
-  figures["words"] = words;
-  figures["characters"] = characters;
-  figures["words_per_story"] = mean(words);
-  figures["characters_per_story"] = mean(characters);
-  figures["dropped"] = dropped;
-  figures["cut"] = cut;
-  return figures;
+  return {{"read", read}, {"kept", kept}, {"words", words}, {"characters", characters},
+      {"words_per_story", mean(words)}, {"characters_per_story", mean(characters)},
+      {"dropped", dropped}, {"cut", cut}};
 }
 
 std::vector<std::string> StoryTally::lines() const {

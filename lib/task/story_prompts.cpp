@@ -154,12 +154,7 @@ core::OrderedJson StoryRequest::json() const {
   }
   body["temperature"] = temperature;
   body["max_tokens"] = max_tokens;
-  core::OrderedJson json;
-  json["custom_id"] = id;
-  json["method"] = "POST";
-  json["url"] = "/v1/chat/completions";
-  json["body"] = body;
-  return json;
+  return {{"custom_id", id}, {"method", "POST"}, {"url", "/v1/chat/completions"}, {"body", body}};
 }
 
 AnswerOpenings::AnswerOpenings(core::ByteSource& requests) : file_(requests.name()) {

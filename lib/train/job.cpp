@@ -154,16 +154,13 @@ void choose_targets(Run& run) {
 }
 
 core::OrderedJson training_facts(const Job& job, const Run& run, const std::string& from) {
-  core::OrderedJson training;
   // The data come first: if they differ, other values differ as a consequence.
-  training["data"] = run.data->fingerprint().hex();
-  training["tokenizer"] = model::tokenizer_fingerprint(run.data->header().tokenizer);
-  training["valid"] = run.valid ? run.valid->fingerprint().hex() : "";
-  training["order"] = run.order_shard ? run.order_shard->fingerprint().hex() : "";
-  training["targets"] = run.targets ? run.targets->fingerprint().hex() : "";
-  training["from"] = from;
-  training["seed"] = job.seed;
-  training["device"] = run.device.is_cpu() ? "cpu" : "cuda";
+  core::OrderedJson training{{"data", run.data->fingerprint().hex()},
+      {"tokenizer", model::tokenizer_fingerprint(run.data->header().tokenizer)},
+      {"valid", run.valid ? run.valid->fingerprint().hex() : ""},
+      {"order", run.order_shard ? run.order_shard->fingerprint().hex() : ""},
+      {"targets", run.targets ? run.targets->fingerprint().hex() : ""}, {"from", from},
+      {"seed", job.seed}, {"device", run.device.is_cpu() ? "cpu" : "cuda"}};
   const auto model = core::to_json(run.model->options), recipe = core::to_json(run.recipe);
   for (const auto& [key, value] : model.items()) training[key] = value;
   if (!run.further.empty()) training["further"] = run.further;

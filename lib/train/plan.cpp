@@ -64,9 +64,7 @@ core::OrderedJson plan(Objective& objective, const KeepOptions& keep) {
   struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);
 
-  core::OrderedJson report;
-  report["parameters"] = parameters;
-  report["steps"] = recipe.steps;
+  core::OrderedJson report{{"parameters", parameters}, {"steps", recipe.steps}};
   report[settings.counted + "_per_step"] = std::llround(an_update);
   report[settings.counted] = std::llround(settings.scored);
   if (settings.epochs) report["epochs"] = rounded(*settings.epochs);

@@ -11,12 +11,8 @@ core::OrderedJson tokens_of(const ScoredText& text, const text::Tokenizer& token
   for (std::size_t i = 0; i < text.tokens.size(); ++i) {
     std::string printed;
     tokenizer.decode_token(static_cast<std::uint32_t>(text.tokens[i]), line_start, printed);
-    core::OrderedJson token;
-    token["token"] = text.tokens[i];
-    token["text"] = printed;
-    token["log_prob"] = text.scores.log_prob[i];
-    token["greedy"] = static_cast<bool>(text.scores.best[i]);
-    list.push_back(std::move(token));
+    list.push_back({{"token", text.tokens[i]}, {"text", printed},
+        {"log_prob", text.scores.log_prob[i]}, {"greedy", static_cast<bool>(text.scores.best[i])}});
   }
   return list;
 }

@@ -58,15 +58,10 @@ std::vector<std::pair<std::string, task::Accuracy>> AnswerTotals::accuracies() c
 }
 
 core::OrderedJson AnswerTotals::figures() const {
-  core::OrderedJson json;
-  json["requests"] = requests_;
-  json["errors"] = errors_;
-  json["loss"] = figure(totals_.loss());
-  json["perplexity"] = figure(totals_.perplexity());
-  json["bits_per_byte"] = figure(totals_.bits_per_byte());
-  json["tokens"] = totals_.tokens;
-  json["bytes"] = static_cast<std::uint64_t>(totals_.bytes);
-  json["questions"] = questions_;
+  core::OrderedJson json{{"requests", requests_}, {"errors", errors_},
+      {"loss", figure(totals_.loss())}, {"perplexity", figure(totals_.perplexity())},
+      {"bits_per_byte", figure(totals_.bits_per_byte())}, {"tokens", totals_.tokens},
+      {"bytes", static_cast<std::uint64_t>(totals_.bytes)}, {"questions", questions_}};
   for (const auto& [name, found] : accuracies()) {
     json[name] = found.share;
     json[name + "_low"] = figure(found.low);

@@ -7,13 +7,8 @@ namespace infer {
 namespace {
 
 std::string json_line(const Prompt& prompt, const Sample& sample) {
-  core::OrderedJson json;
-  json["prompt"] = prompt.text;
-  json["sample"] = sample.sample;
-  json["text"] = sample.text;
-  json["tokens"] = sample.tokens;
-  json["log_prob"] = sample.log_prob;
-  json["finish"] = name_of(sample.finish);
+  core::OrderedJson json{{"prompt", prompt.text}, {"sample", sample.sample}, {"text", sample.text},
+      {"tokens", sample.tokens}, {"log_prob", sample.log_prob}, {"finish", name_of(sample.finish)}};
   if (!sample.given.empty()) json["memories"] = memories_json(sample);
   if (!sample.cited.empty()) json["citations"] = to_json(sample.cited);
   if (auto spans = to_json(sample.spans); !spans.empty()) json["spans"] = std::move(spans);

@@ -52,17 +52,14 @@ std::string signature(const core::Digest& data, const core::Digest& model,
 }
 
 core::OrderedJson figures(const Totals& totals) {
-  core::OrderedJson report;
-  report["loss"] = figure(totals.loss());
-  report["perplexity"] = figure(totals.perplexity());
-  report["bits_per_token"] = figure(totals.bits_per_token());
-  report["bits_per_byte"] = figure(totals.bits_per_byte());
-  report["bits_per_word"] = figure(totals.bits_per_word());
-  report["byte_perplexity"] = figure(totals.byte_perplexity());
-  report["word_perplexity"] = figure(totals.word_perplexity());
-  report["tokens"] = totals.tokens;
-  report["bytes"] = std::llround(totals.bytes);
-  report["words"] = std::llround(totals.words);
+  core::OrderedJson report{{"loss", figure(totals.loss())},
+      {"perplexity", figure(totals.perplexity())},
+      {"bits_per_token", figure(totals.bits_per_token())},
+      {"bits_per_byte", figure(totals.bits_per_byte())},
+      {"bits_per_word", figure(totals.bits_per_word())},
+      {"byte_perplexity", figure(totals.byte_perplexity())},
+      {"word_perplexity", figure(totals.word_perplexity())}, {"tokens", totals.tokens},
+      {"bytes", std::llround(totals.bytes)}, {"words", std::llround(totals.words)}};
   if (totals.gates) {
     const GateTotals& gates = *totals.gates;
     const auto share = [&](double sum) {
@@ -79,10 +76,7 @@ core::OrderedJson figures(const Totals& totals) {
 }
 
 core::OrderedJson timings(const Totals& totals) {
-  core::OrderedJson report;
-  report["seconds"] = figure(totals.seconds);
-  report["tokens_per_s"] = figure(totals.tokens_per_s());
-  return report;
+  return {{"seconds", figure(totals.seconds)}, {"tokens_per_s", figure(totals.tokens_per_s())}};
 }
 
 }  // namespace infer

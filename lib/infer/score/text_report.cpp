@@ -58,13 +58,10 @@ class Breakdown : public TextReport {
     for (std::int64_t i = 0; i < tokens.size(0); ++i) {
       if (tokens[i] == 0) continue;
       const auto n = static_cast<double>(tokens[i]);
-      core::OrderedJson row;
-      row["bucket"] = names_.empty() ? std::to_string(i) : names_[static_cast<std::size_t>(i)];
-      row["tokens"] = tokens[i];
-      row["share"] = n / all;
-      row["loss"] = nats[i] / n;
-      row["perplexity"] = std::exp(nats[i] / n);
-      rows.push_back(std::move(row));
+      rows.push_back(
+          {{"bucket", names_.empty() ? std::to_string(i) : names_[static_cast<std::size_t>(i)]},
+              {"tokens", tokens[i]}, {"share", n / all}, {"loss", nats[i] / n},
+              {"perplexity", std::exp(nats[i] / n)}});
     }
     return rows;
   }

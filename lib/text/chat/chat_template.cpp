@@ -172,10 +172,8 @@ std::vector<Chat::Part> Chat::parts(const OrderedJson& given, const std::string&
 
 std::string Chat::write(OrderedJson messages, bool asks, const std::string& origin) const {
   OrderedJson variables = tokens_;
-  variables["messages"] = std::move(messages);
-  variables["tools"] = nullptr;
-  variables["documents"] = nullptr;
-  variables["add_generation_prompt"] = asks;
+  variables.update({{"messages", std::move(messages)}, {"tools", nullptr}, {"documents", nullptr},
+      {"add_generation_prompt", asks}});
   try {
     return template_.render(variables, std::time(nullptr));
   } catch (const core::Error& error) { core::fail(error.code(), "{}: {}", origin, error.what()); }

@@ -69,9 +69,7 @@ class Importer {
 
   ImportTotals finish() {
     if (open_ > 0) close();
-    core::OrderedJson how;
-    how["format"] = formats_;
-    how["end_of_document"] = nullptr;
+    core::OrderedJson how{{"format", formats_}, {"end_of_document", nullptr}};
     if (options_.mark) {
       how["end_of_document"] = *options_.mark;
       if (options_.tokenizer)
