@@ -122,11 +122,8 @@ core::OrderedJson describe_model(const std::string& given) {
   report["parameters"] = weights.parameter_count();
   if (config.options.transformer.experts.any())
     report["active_parameters"] = weights.active_parameter_count();
-  report["parts"] = parts_of(weights);
-  report["state"] = state_of(config.options);
-  report["tensors"] = files.size();
-  report["files"] = files.files().size();
-  report["types"] = types_of(files);
+  report.update({{"parts", parts_of(weights)}, {"state", state_of(config.options)},
+      {"tensors", files.size()}, {"files", files.files().size()}, {"types", types_of(files)}});
   if (!tokenizer.empty()) {
     const auto parsed = text::parse_tokenizer(tokenizer, tokenizer_path(folder));
     report["tokenizer"] = text::name_of(parsed->kind());
@@ -147,15 +144,9 @@ core::OrderedJson flattened(const core::OrderedJson& report) {
 }
 
 core::OrderedJson ModelVerdict::json() const {
-  core::OrderedJson json = {{"model", folder}, {"ok", ok()}};
-  if (!ok()) {
-    json["faults"] = faults;
-    return json;
-  }
-  json["tensors"] = tensors;
-  json["parameters"] = parameters;
-  json["fingerprint"] = fingerprint.hex();
-  return json;
+  if (!ok()) return {{"model", folder}, {"ok", false}, {"faults", faults}};
+  return {{"model", folder}, {"ok", true}, {"tensors", tensors}, {"parameters", parameters},
+      {"fingerprint", fingerprint.hex()}};
 }
 
 std::string ModelVerdict::lines() const {

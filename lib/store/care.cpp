@@ -125,14 +125,11 @@ Info info(const std::string& folder) {
   const Manifest manifest = read_manifest(folder);
   Info info;
   info.report = describe(folder, manifest);
-  info.report["vocabulary"] = manifest.vocabulary;
-  info.report["removed"] = manifest.removed.size();
-  info.report["query_width"] = manifest.query_width();
-  info.report["key_scale"] = manifest.key_scale;
   const auto& calibration = manifest.calibration;
-  info.report["calibration"] = calibration ? to_json(*calibration) : core::OrderedJson();
-  info.report["left_out"] = manifest.whole() ? "nothing" : "some";
-  info.report["bytes"] = bytes_of(folder, manifest);
+  info.report.update({{"vocabulary", manifest.vocabulary}, {"removed", manifest.removed.size()},
+      {"query_width", manifest.query_width()}, {"key_scale", manifest.key_scale},
+      {"calibration", calibration ? to_json(*calibration) : core::OrderedJson()},
+      {"left_out", manifest.whole() ? "nothing" : "some"}, {"bytes", bytes_of(folder, manifest)}});
   for (const Source& source : manifest.sources)
     info.sources.push_back(
         {{"data", source.data}, {"rows", source.rows}, {"documents", source.documents},

@@ -35,11 +35,9 @@ core::OrderedJson agreed_settings(const Objective& objective, const KeepOptions&
       {"jobs", at::get_num_threads()}};
   for (const auto& [key, value] : settings.config["tessera"]["training"].items())
     agreed_settings[key] = value;
-  agreed_settings["checkpoint_every"] = keep.checkpoint_every;
-  agreed_settings["keep"] = keep.keep;
-  agreed_settings["shard"] = static_cast<int>(settings.sharded);
-  agreed_settings["valid_command"] = settings.validation.command;
-  agreed_settings["valid_better"] = settings.validation.better;
+  agreed_settings.update({{"checkpoint_every", keep.checkpoint_every}, {"keep", keep.keep},
+      {"shard", static_cast<int>(settings.sharded)}, {"valid_command", settings.validation.command},
+      {"valid_better", settings.validation.better}});
   return agreed_settings;
 }
 
