@@ -93,15 +93,14 @@ void HitsOptions::check(bool searches) const {
 }
 
 SearchOf search_of(const PackingData& in, const PackOptions& options) {
-  SearchOf of;
-  of.data = in.data.fingerprint().hex();
-  of.unit = in.unit.name;
-  of.unit_length = in.unit.name == "segment" ? in.unit.length : 0;
-  of.units = static_cast<std::uint32_t>(in.units());
-  of.top = static_cast<std::uint32_t>(options.top);
-  of.k1 = options.k1, of.b = options.b;
-  of.other_documents = options.other_documents;
-  return of;
+  return {.data = in.data.fingerprint().hex(),
+      .unit = in.unit.name,
+      .unit_length = in.unit.name == "segment" ? in.unit.length : 0,
+      .units = static_cast<std::uint32_t>(in.units()),
+      .top = static_cast<std::uint32_t>(options.top),
+      .k1 = options.k1,
+      .b = options.b,
+      .other_documents = options.other_documents};
 }
 
 void write_hits(const SearchOf& of, const core::Part& part, const Hits& hits, core::ByteSink& out) {

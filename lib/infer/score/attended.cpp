@@ -32,13 +32,9 @@ void check(const nn::Model& model, const shard::Dataset& data, const AttendedOpt
 /// Returns columns [begin, end) of a batch.
 nn::Batch columns(const nn::Batch& batch, std::int64_t begin, std::int64_t end) {
   const auto cut = [&](const Tensor& x) { return x.slice(1, begin, end); };
-  nn::Batch part;
-  part.inputs = cut(batch.inputs);
-  part.targets = cut(batch.targets);
-  part.weight = cut(batch.weight);
-  part.place = {cut(batch.place.run), cut(batch.place.segment), cut(batch.place.position)};
-  part.fresh = torch::full({batch.rows()}, begin == 0, torch::kBool);
-  return part;
+  return {cut(batch.inputs), cut(batch.targets), cut(batch.weight),
+      {cut(batch.place.run), cut(batch.place.segment), cut(batch.place.position)},
+      torch::full({batch.rows()}, begin == 0, torch::kBool), {}};
 }
 
 /// Returns the attention of the last token, summed over the batch's rows: (layers, heads, window).

@@ -154,11 +154,9 @@ GateRow fit_search(
   divide(rest, 1 - lambda);
   Gate one;
   one.rows = {{"search", {lambda}, 0, {}}};
-  GateProblem problem;
-  problem.log_p = gate_log_p(at, mixture, rest, {source});
-  problem.offsets = gate_offsets(one, one.rows[0], at.gates).unsqueeze(1);
-  problem.features = {at.gates.confidence};
-  problem.weight = weight_column(weight);
+  const GateProblem problem{gate_log_p(at, mixture, rest, {source}),
+      gate_offsets(one, one.rows[0], at.gates).unsqueeze(1), {at.gates.confidence},
+      weight_column(weight)};
   take(one.rows[0], fit_gate(problem).rows[0]);
   return one.rows[0];
 }

@@ -51,12 +51,11 @@ WindowPlan plan_windows(
   const auto& architecture = *model.architecture;
   const auto context = architecture.context();
   const Protocol* const protocol = find_protocol(options.protocol);
-  WindowPlan plan;
-  plan.positions = context.value_or(facts.positions);
-  plan.window = options.window;
-  plan.stride = options.stride;
-  plan.by_document = options.restart == "document";
-  plan.batch_tokens = options.batch_tokens;
+  WindowPlan plan{.window = options.window,
+      .stride = options.stride,
+      .positions = context.value_or(facts.positions),
+      .by_document = options.restart == "document",
+      .batch_tokens = options.batch_tokens};
   if (plan.window == 0 && protocol != nullptr)
     plan.window = protocol->window > 0 ? protocol->window : plan.positions;
   if (plan.window == 0) plan.window = facts.segment > 0 ? facts.segment : plan.positions;

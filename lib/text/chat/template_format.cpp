@@ -423,12 +423,11 @@ class PercentFormat {
         }
         if (decimal) form.type = 'd';
         if (form.precision >= 0) {  // at least so many digits
-          FieldForm digits;
-          digits.type = form.type;
-          digits.align = '=';
-          digits.fill = "0";
-          digits.sign = form.sign;
-          digits.alternate = form.alternate;
+          FieldForm digits{.fill = "0",
+              .align = '=',
+              .sign = form.sign,
+              .type = form.type,
+              .alternate = form.alternate};
           const bool front = whole < 0 || form.sign != '-';
           digits.width = form.precision + (front ? 1 : 0) + (form.alternate && !decimal ? 2 : 0);
           if (form.align == '=') digits.width = std::max(digits.width, form.width);
