@@ -59,8 +59,7 @@ constexpr std::size_t kFactsLimit = std::size_t{1} << 26;  // bytes
 constexpr std::int64_t kCheckpointVersion = 1;
 
 bool is_number(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 /// Returns N of "step-N", or nothing.

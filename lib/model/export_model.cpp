@@ -95,8 +95,7 @@ void remove_others(
   };
   if (tokenizer.empty()) remove("tokenizer.json");
   for (const auto name : carried_names())
-    if (std::none_of(carried.files.begin(), carried.files.end(),
-            [&](const auto& file) { return file.name == name; }))
+    if (std::ranges::none_of(carried.files, [&](const auto& file) { return file.name == name; }))
       remove(name);
 }
 

@@ -363,8 +363,7 @@ std::unique_ptr<Gloo> join_gloo(
     const auto others = listeners();
     options->devices = devices_of(launch);
     sockets = listeners();
-    std::erase_if(
-        sockets, [&](int fd) { return std::count(others.begin(), others.end(), fd) > 0; });
+    std::erase_if(sockets, [&](int fd) { return std::ranges::count(others, fd) > 0; });
     links = std::make_unique<Links>(launch.rank, launch.size,
         c10::make_intrusive<c10d::ProcessGroupGloo>(
             store, static_cast<int>(launch.rank), static_cast<int>(launch.size), options));

@@ -254,8 +254,7 @@ void Api::whole(CompletionJob& job, CompletionHead head, HttpAnswer& answer) {
   while (auto event = wait(job, answer)) {
     if (event->kind == Event::Kind::choice) choices.push_back(std::move(event->choice));
     if (event->kind != Event::Kind::done) continue;
-    std::sort(choices.begin(), choices.end(),
-        [](const auto& a, const auto& b) { return a.index < b.index; });
+    std::ranges::sort(choices, [](const auto& a, const auto& b) { return a.index < b.index; });
     return answer.send(200, kJson, core::dump(completion_json(head, choices, event->usage)));
   }
 }

@@ -113,8 +113,7 @@ std::vector<torch::Tensor> Shards::reduce(
     const std::vector<std::size_t>& which, std::vector<torch::Tensor> gradients, ranks::Sum how) {
   const torch::NoGradGuard no_grad;
   const auto gradient_of = [&](std::size_t weight) {
-    return gradients[static_cast<std::size_t>(
-        std::find(which.begin(), which.end(), weight) - which.begin())];
+    return gradients[static_cast<std::size_t>(std::ranges::find(which, weight) - which.begin())];
   };
   std::vector<torch::Tensor> slices;
   for (std::size_t other = 0; other < ranks(); ++other) {

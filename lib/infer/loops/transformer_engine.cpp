@@ -435,8 +435,7 @@ void TransformerEngine::encode_sources(const std::vector<RowInput>& feeds) {
   const auto ids =
       torch::full({std::ssize(rows), static_cast<std::int64_t>(longest)}, -1, torch::kInt64);
   for (std::size_t i = 0; i < rows.size(); ++i)
-    std::copy(feeds[rows[i]].source.begin(), feeds[rows[i]].source.end(),
-        ids.data_ptr<std::int64_t>() + i * longest);
+    std::ranges::copy(feeds[rows[i]].source, ids.data_ptr<std::int64_t>() + i * longest);
   auto& model = dynamic_cast<nn::EncoderDecoder&>(*model_.architecture);
   std::vector<torch::Tensor> parts;  // keys and values of each layer: (B, S, d)
   for (const auto& entries : model.source_entries(ids))

@@ -181,8 +181,7 @@ class PointSearch {
 
   static std::size_t nearest(const std::vector<double>& values, double to) {
     const auto less = [&](double a, double b) { return std::abs(a - to) < std::abs(b - to); };
-    return static_cast<std::size_t>(
-        std::min_element(values.begin(), values.end(), less) - values.begin());
+    return static_cast<std::size_t>(std::ranges::min_element(values, less) - values.begin());
   }
 
   bool of_joint(std::size_t axis) const {

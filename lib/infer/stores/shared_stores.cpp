@@ -66,8 +66,7 @@ class SharedStores : public Stores {
   void finish() const override {
     const std::lock_guard lock(one_);
     const auto asks = [](const Asked& of) { return of.n >= 0; };
-    for (auto all = ask(-1, {}); std::any_of(all.begin(), all.end(), asks); all = ask(-1, {}))
-      answer(all, {});
+    for (auto all = ask(-1, {}); std::ranges::any_of(all, asks); all = ask(-1, {})) answer(all, {});
   }
 
  private:

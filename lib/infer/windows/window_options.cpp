@@ -36,8 +36,7 @@ std::vector<std::string> protocol_names() {
 const Protocol* find_protocol(const std::string& name) {
   if (name == "none") return nullptr;
   const auto& all = protocols();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const auto& p) { return p.name == name; });
+  const auto found = std::ranges::find_if(all, [&](const auto& p) { return p.name == name; });
   if (found == all.end()) core::bad_usage("--protocol {}: unknown protocol; see --help", name);
   return &*found;
 }
