@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <filesystem>
 
 #include "core/collect.h"
 #include "core/file_text.h"
 #include "core/temporary_file.h"
+#include "core/units.h"
 
 namespace model {
 namespace {
@@ -66,12 +66,8 @@ bool is_number(std::string_view text) {
 std::optional<std::int64_t> step_of(const std::string& name) {
   if (name.rfind(kPrefix, 0) != 0) return std::nullopt;
   const std::string_view digits = std::string_view(name).substr(kPrefix.size());
-  std::int64_t step = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
-  if (!is_number(digits) || error != std::errc{} || (digits.size() > 1 && digits[0] == '0'))
-    return std::nullopt;
-  (void)end;
-  return step;
+  if (!is_number(digits) || (digits.size() > 1 && digits[0] == '0')) return std::nullopt;
+  return core::read_number<std::int64_t>(digits);
 }
 
 std::vector<std::string> names_in(const std::string& folder) {
@@ -162,10 +158,9 @@ std::string checkpoint_file(std::size_t part) {
 
 bool is_checkpoint_file(std::string_view name) {
   if (!name.starts_with(kBefore) || !name.ends_with(kAfter)) return false;
-  std::size_t part = 0;
-  const auto digits = name.substr(kBefore.size());
-  std::from_chars(digits.data(), digits.data() + digits.size(), part);
-  return checkpoint_file(part) == name;
+  const auto rest = name.substr(kBefore.size());
+  const auto part = core::read_number<std::size_t>(rest.substr(0, rest.find('.')));
+  return checkpoint_file(part.value_or(0)) == name;
 }
 
 std::string write_checkpoint_file(

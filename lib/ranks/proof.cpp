@@ -6,8 +6,9 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
+
+#include "core/units.h"
 
 namespace ranks {
 namespace {
@@ -99,8 +100,8 @@ std::vector<int> listeners() {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
     const std::string name = entry.path().filename();
-    int fd = -1, listens = 0, domain = 0;
-    std::from_chars(name.data(), name.data() + name.size(), fd);
+    const int fd = core::read_number<int>(name).value_or(-1);
+    int listens = 0, domain = 0;
     socklen_t length = sizeof(listens);
     if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 || listens == 0)
       continue;

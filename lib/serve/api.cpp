@@ -275,20 +275,15 @@ void Api::stream(CompletionJob& job, CompletionHead head, HttpAnswer& answer) {
   while (auto event = wait(job, answer)) {
     const auto& choice = event->choice;
     bool there = true;
+    const bool failed = event->kind == Event::Kind::failed;
+    if (!failed && !answer.begun()) answer.begin("text/event-stream");
     switch (event->kind) {
-      case Event::Kind::piece:
-        if (!answer.begun()) answer.begin("text/event-stream");
-        there = send(choice, false);
-        break;
-      case Event::Kind::choice:
-        if (!answer.begun()) answer.begin("text/event-stream");
-        there = send(choice, true);
-        break;
+      case Event::Kind::piece: there = send(choice, false); break;
+      case Event::Kind::choice: there = send(choice, true); break;
       case Event::Kind::failed:
         answer.chunk(event_line(error_json(event->status, choice.text)));
         return answer.end();
       case Event::Kind::done:
-        if (!answer.begun()) answer.begin("text/event-stream");
         if (job.request.usage) answer.chunk(event_line(usage_chunk(head, event->usage)));
         answer.chunk("data: [DONE]\n\n");
         return answer.end();

@@ -1,8 +1,7 @@
 #include "serve/completion.h"
 
-#include <charconv>
-
 #include "core/plain_text.h"
+#include "core/units.h"
 #include "serve/members.h"
 
 namespace serve {
@@ -101,17 +100,12 @@ std::optional<std::uint64_t> seed_of(const Members& members) {
 
 // Returns the id that a member's name or value is.
 std::int64_t id_of(const char* name, const Json& value) {
-  std::int64_t id = -1;
-  if (value.is_string()) {
-    const auto& text = value.get_ref<const std::string&>();
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), id);
-    if (read.ec != std::errc() || read.ptr != text.data() + text.size()) id = -1;
-  } else {
-    id = whole_number(value).value_or(-1);
-  }
-  if (id < 0 || id > INT32_MAX)
+  const auto id = value.is_string()
+                      ? core::read_number<std::int64_t>(value.get_ref<const std::string&>())
+                      : whole_number(value);
+  if (!id || *id < 0 || *id > INT32_MAX)
     refuse("{}: {} is not a token id", name, core::dump(value).substr(0, 40));
-  return id;
+  return *id;
 }
 
 // {"id": bias}, or llama.cpp's [[id, bias], ...], in which false forbids a token.

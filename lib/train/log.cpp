@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 
 #include "core/io.h"
+#include "core/units.h"
 
 namespace train {
 namespace {
@@ -99,10 +99,7 @@ void Log::sync() {
 
 double rounded(double value) {
   if (!std::isfinite(value)) return value;
-  const std::string text = fmt::format("{:.7g}", value);
-  double result = value;
-  std::from_chars(text.data(), text.data() + text.size(), result);
-  return result;
+  return core::read_number<double>(fmt::format("{:.7g}", value)).value_or(value);
 }
 
 std::uint32_t masked_crc32c(std::string_view bytes) {

@@ -207,19 +207,16 @@ void check(const Recipe& recipe) {
   expect(batches.segment_deviation <= static_cast<double>(segment), "segment-deviation",
       "takes 0 to --segment");
   expect(recipe.steps == 0 || recipe.epochs == 0, "epochs", "cannot be combined with --steps");
-  expect(objective.memory_ranks == 1 || nn::MemoryRule::parse(objective.memory).any(),
-      "memory-ranks", "requires --memory");
-  expect(objective.label_smoothing == 0 || !nn::MemoryRule::parse(objective.memory).any(),
-      "label-smoothing", "cannot be combined with --memory");
-  const bool alone =
-      objective.label_smoothing == 0 && !nn::MemoryRule::parse(objective.memory).any();
-  expect(!recipe.lora.any() || !nn::MemoryRule::parse(objective.memory).any(), "lora",
+  const bool remembers = nn::MemoryRule::parse(objective.memory).any();
+  expect(objective.memory_ranks == 1 || remembers, "memory-ranks", "requires --memory");
+  expect(objective.label_smoothing == 0 || !remembers, "label-smoothing",
       "cannot be combined with --memory");
+  expect(!recipe.lora.any() || !remembers, "lora", "cannot be combined with --memory");
   expect(!recipe.lora.any() || recipe.average_checkpoints == 0, "lora",
       "cannot be combined with --average-checkpoints");
   expect(recipe.only_memory_rows == 0 || !recipe.lora.any(), "only-memory-rows",
       "cannot be combined with --lora");
-  expect(objective.targets.empty() || alone, "targets",
+  expect(objective.targets.empty() || (objective.label_smoothing == 0 && !remembers), "targets",
       "cannot be combined with --memory or --label-smoothing");
 }
 

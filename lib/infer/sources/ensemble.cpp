@@ -14,7 +14,7 @@ EnsembleWeight read_ensemble(const std::string& text) {
   const std::string folder = text.substr(0, colon), share = text.substr(colon + 1);
   if (share == "auto") return {folder, kOpenWeight};
   if (share == MemoryWeight::kGate) return {folder, kOpenWeight, true};
-  const auto lambda = number_in(share);
+  const auto lambda = core::read_number<double>(share);
   if (!lambda) return {text, kOpenWeight};
   if (!(*lambda >= 0 && *lambda < 1))
     core::bad_usage("--ensemble {}: takes a weight of at least 0 and below 1", text);

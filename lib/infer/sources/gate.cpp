@@ -23,7 +23,7 @@ constexpr double kMostWeight = 1e12;  // a fit gives no larger weight
 }
 
 double number_of(const std::string& number, const std::string& text) {
-  const auto value = number_in(number);
+  const auto value = core::read_number<double>(number);
   if (!value || !(std::abs(*value) <= kMostWeight))
     refuse(text, fmt::format("not a number: {}", number));
   return *value;

@@ -2,8 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <charconv>
-
 #include "model/model_config.h"
 #include "nn/base/memory_rule.h"
 
@@ -11,7 +9,7 @@ namespace infer {
 namespace {
 
 double share_of(std::string_view text, const char* flag) {
-  const auto value = number_in(text);
+  const auto value = core::read_number<double>(text);
   if (!value || !(*value >= 0 && *value < 1))
     core::bad_usage("{}: takes 0 to below 1, gate or auto, not {}", flag, text);
   return *value;
@@ -21,20 +19,13 @@ constexpr const char *kWithout = "without", *kOpen = "auto";
 
 double bias_of(const std::string& text, const std::string& name) {
   if (text == kWithout) return -HUGE_VAL;
-  const auto value = number_in(text);
+  const auto value = core::read_number<double>(text);
   if (!value || !(std::abs(*value) <= kMostBias))
     core::bad_usage("--{}-joint-bias: takes -1M to 1M, without or auto, not {}", name, text);
   return *value;
 }
 
 }  // namespace
-
-std::optional<double> number_in(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 std::vector<std::string> pieces(std::string_view text, char between) {
   std::vector<std::string> parts;

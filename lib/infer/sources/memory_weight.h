@@ -6,12 +6,11 @@
 #include <initializer_list>
 
 #include "core/options.h"
+#include "core/units.h"
 #include "nn/base/torch.h"
 
 namespace infer {
 
-/// Returns the number that is the whole text; nullopt: none.
-std::optional<double> number_in(std::string_view text);
 /// Splits a text at each `between`.
 std::vector<std::string> pieces(std::string_view text, char between);
 
