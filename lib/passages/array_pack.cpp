@@ -13,8 +13,7 @@ constexpr std::uint64_t kMostFacts = 256 << 20;
 
 PackWriter::PackWriter(core::ByteSink& out, const PackFormat& format) : out_(out), format_(format) {
   core::Bytes front;
-  shard::layout::put(front, format.name);
-  shard::layout::put(front, format.version);
+  shard::layout::put_all(front, format.name, format.version);
   front.resize(kAlign);
   put(front);
 }
@@ -45,9 +44,7 @@ void PackWriter::finish(core::OrderedJson facts) {
   facts["arrays"] = std::move(arrays_);
   const std::string json = core::dump(core::sealed(std::move(facts)));
   core::Bytes tail;
-  shard::layout::put(tail, json);
-  shard::layout::put(tail, std::uint64_t{json.size()});
-  shard::layout::put(tail, format_.name);
+  shard::layout::put_all(tail, json, std::uint64_t{json.size()}, format_.name);
   put(tail);
 }
 

@@ -70,9 +70,7 @@ core::Bytes start_of(const Header& header, ArrayFormat format, std::uint64_t ele
         "--output-format llm.c: stores less than 2^31 ids, not {}; use shard split first",
         elements);
   const LlmcKind& kind = kLlmcKinds[bytes == 4 ? 1 : 0];
-  layout::put(start, kind.magic);
-  layout::put(start, kind.version);
-  layout::put(start, static_cast<std::uint32_t>(elements));
+  layout::put_all(start, kind.magic, kind.version, static_cast<std::uint32_t>(elements));
   start.resize(kLlmcBytes);
   return start;
 }

@@ -199,12 +199,8 @@ void Content::append(const Content& next) {
 
 core::Digest fingerprint(const Header& header, const Content& content) {
   core::Bytes bytes;
-  layout::put(bytes, core::hash128(header_json(header)));
-  layout::put(bytes, core::hash128(header.tokenizer));
-  layout::put(bytes, content.documents);
-  layout::put(bytes, content.boundaries.value());
-  layout::put(bytes, content.elements);
-  layout::put(bytes, content.data.value());
+  layout::put_all(bytes, core::hash128(header_json(header)), core::hash128(header.tokenizer),
+      content.documents, content.boundaries.value(), content.elements, content.data.value());
   return core::hash128(bytes);
 }
 

@@ -71,13 +71,9 @@ core::Bytes encode_header(const Header& header) {
   }
   if (header.tokenizer.size() > kMaxHeaderBytes || tokenizer.size() > kMaxHeaderBytes / 2)
     core::bad_data("the tokenizer is too large for a shard ({} bytes)", kMaxHeaderBytes);
-  put(frame, kHeaderMagic);
-  put(frame, std::uint32_t{0});
-  put(frame, kHeaderName);
-  put(frame, kVersion);
-  put(frame, static_cast<std::uint32_t>(json.size()));
-  put(frame, static_cast<std::uint64_t>(header.tokenizer.size()));
-  put(frame, json);
+  put_all(frame, kHeaderMagic, std::uint32_t{0}, kHeaderName, kVersion,
+      static_cast<std::uint32_t>(json.size()), static_cast<std::uint64_t>(header.tokenizer.size()),
+      json);
   frame.insert(frame.end(), tokenizer.begin(), tokenizer.end());
   put_hash(frame);
   return frame;
@@ -129,16 +125,10 @@ Header decode_header(std::span<const std::byte> frame, const std::string& name) 
 
 core::Bytes encode_trailer(const TrailerFrame& trailer, std::uint64_t offset) {
   core::Bytes frame;
-  put(frame, kTrailerMagic);
-  put(frame, std::uint32_t{0});
-  put(frame, kTrailerName);
-  put(frame, trailer.content.elements);
-  put(frame, trailer.content.documents);
-  put(frame, static_cast<std::uint32_t>(trailer.boundaries.size()));
-  put(frame, static_cast<std::uint32_t>(trailer.provenance.size()));
-  put(frame, trailer.content.data.value());
-  put(frame, trailer.fingerprint);
-  put(frame, trailer.file_hash);
+  put_all(frame, kTrailerMagic, std::uint32_t{0}, kTrailerName, trailer.content.elements,
+      trailer.content.documents, static_cast<std::uint32_t>(trailer.boundaries.size()),
+      static_cast<std::uint32_t>(trailer.provenance.size()), trailer.content.data.value(),
+      trailer.fingerprint, trailer.file_hash);
   frame.insert(frame.end(), trailer.boundaries.begin(), trailer.boundaries.end());
   put(frame, trailer.provenance);
   frame.insert(frame.end(), trailer.names.begin(), trailer.names.end());

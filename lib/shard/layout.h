@@ -66,6 +66,10 @@ template <std::unsigned_integral T> void put(core::Bytes& out, T number) {
 }
 void put(core::Bytes& out, const core::Digest& digest);
 void put(core::Bytes& out, std::string_view text);
+/// Appends several of these, in order.
+template <class... Fields> void put_all(core::Bytes& out, const Fields&... fields) {
+  (put(out, fields), ...);
+}
 
 /// Returns the little-endian number at offset `at`; the caller has checked the bounds.
 template <class T> T get(std::span<const std::byte> in, std::size_t at) {

@@ -221,11 +221,6 @@ OrderedJson pieces_tokenizer(const GgufFile& file) {
   auto normal = OrderedJson::array();
   if (prefix) normal.push_back({{"type", "Prepend"}, {"prepend", kMark}});
   normal.push_back({{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kMark}});
-  auto decoders = OrderedJson::array();
-  decoders.push_back({{"type", "Replace"}, {"pattern", {{"String", kMark}}}, {"content", " "}});
-  decoders.push_back({{"type", "ByteFallback"}});
-  decoders.push_back({{"type", "Fuse"}});
-  if (prefix) decoders.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   const bool bytes = std::count(tokens.types.begin(), tokens.types.end(), kByte) == 256;
   OrderedJson unknown = nullptr;
   const auto id = file.whole("tokenizer.ggml.unknown_token_id").value_or(0);
@@ -235,7 +230,7 @@ OrderedJson pieces_tokenizer(const GgufFile& file) {
   return {{"added_tokens", added_tokens(tokens)},
       {"normalizer", sequence("normalizers", std::move(normal))}, {"pre_tokenizer", nullptr},
       {"post_processor", template_of(file, tokens, true)},
-      {"decoder", sequence("decoders", std::move(decoders))},
+      {"decoder", text::pieces_decoder(prefix)},
       {"model",
           {{"type", "BPE"}, {"unk_token", unknown}, {"fuse_unk", true}, {"byte_fallback", bytes},
               {"ignore_merges", false}, {"vocab", vocabulary_of(file, tokens, true, true)},

@@ -240,15 +240,6 @@ OrderedJson rules_of(const PieceModel& model) {
       {"unused", unused}};
 }
 
-OrderedJson decoder_of(bool prefix) {
-  auto steps = OrderedJson::array();
-  steps.push_back({{"type", "Replace"}, {"pattern", {{"String", kSpaceMark}}}, {"content", " "}});
-  steps.push_back({{"type", "ByteFallback"}});
-  steps.push_back({{"type", "Fuse"}});
-  if (prefix) steps.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
-  return {{"type", "Sequence"}, {"decoders", std::move(steps)}};
-}
-
 OrderedJson template_of(
     const PieceModel& model, const SentencepieceAround& around, const std::string& origin) {
   if (!around.begin && !around.end) return nullptr;
@@ -333,6 +324,15 @@ OrderedJson unigram_of(const PieceModel& model, std::size_t unknown) {
 
 }  // namespace
 
+OrderedJson pieces_decoder(bool prefix) {
+  auto steps = OrderedJson::array();
+  steps.push_back({{"type", "Replace"}, {"pattern", {{"String", kSpaceMark}}}, {"content", " "}});
+  steps.push_back({{"type", "ByteFallback"}});
+  steps.push_back({{"type", "Fuse"}});
+  if (prefix) steps.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+  return {{"type", "Sequence"}, {"decoders", std::move(steps)}};
+}
+
 std::string sentencepiece_json(
     std::string_view bytes, const std::string& origin, const SentencepieceAround& folder) {
   const PieceModel model = read_model(bytes, origin);
@@ -350,7 +350,7 @@ std::string sentencepiece_json(
   return core::dump(core::OrderedJson{{"added_tokens", added_tokens(model, around)},
       {"normalizer", normalizer_of(model, around)}, {"pre_tokenizer", split_of(model, around)},
       {"post_processor", template_of(model, around, origin)},
-      {"decoder", decoder_of(around.llama ? around.prefix : model.prefix)},
+      {"decoder", pieces_decoder(around.llama ? around.prefix : model.prefix)},
       {"model", model.kind == kBpeModel ? bpe_of(model, model.texts[id], around.llama, origin)
                                         : unigram_of(model, id)}});
 }

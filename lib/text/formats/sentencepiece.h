@@ -10,6 +10,7 @@
 // https://github.com/google/sentencepiece/blob/master/src/sentencepiece_model.proto
 // Derives the merges of SentencePiece's byte-pair encoding from the scores of its tokens.
 
+#include "core/json.h"
 #include "text/tokenizer/special_text.h"
 
 namespace text {
@@ -37,6 +38,9 @@ struct SentencepieceAround {
 /// multiple of the bytes.
 std::string sentencepiece_json(
     std::string_view bytes, const std::string& origin, const SentencepieceAround& around = {});
+
+/// Returns the decoder of its tokenizer.json. `prefix`: a text begins with a space that is dropped.
+core::OrderedJson pieces_decoder(bool prefix);
 
 /// The longest token in bytes. Each position in a token may be a merge, so the limit bounds time
 /// and memory.
