@@ -1,5 +1,6 @@
 #include "cli/config.h"
 
+#include "core/collect.h"
 #include "core/plain_text.h"
 
 // The parser makes assumptions that a file may violate: it asserts that a key begins as one, and
@@ -166,9 +167,7 @@ std::string text_of(const std::string& key, const toml::node& value) {
 template <class List, class Value>
 std::vector<std::string> texts_of(const std::string& key, const List* list, const Value& value) {
   if (list == nullptr) return {text_of(key, value)};
-  std::vector<std::string> texts;
-  for (const auto& member : *list) texts.push_back(text_of(key, member));
-  return texts;
+  return core::mapped(*list, [&](const auto& member) { return text_of(key, member); });
 }
 
 void read_json(const std::string& text, const std::string& origin, Setter& setter) {

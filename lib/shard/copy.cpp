@@ -189,14 +189,9 @@ Trailer verify(const std::string& path) {
 }
 
 core::OrderedJson Verdict::json() const {
-  core::OrderedJson json = {{"file", path}, {"ok", ok()}};
-  if (!ok()) {
-    json["error"] = error;
-    return json;
-  }
-  json["elements"] = trailer.elements;
-  json["fingerprint"] = trailer.fingerprint.hex();
-  return json;
+  if (!ok()) return {{"file", path}, {"ok", false}, {"error", error}};
+  return {{"file", path}, {"ok", true}, {"elements", trailer.elements},
+      {"fingerprint", trailer.fingerprint.hex()}};
 }
 
 std::string Verdict::line() const {

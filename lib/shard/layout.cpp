@@ -194,15 +194,10 @@ Trailer decode_trailer(std::span<const std::byte> frame, const Header& header, s
 core::Bytes encode_seek_table(std::span<const FrameSize> frames) {
   if (frames.size() > 0x8000000) core::bad_data("too many elements for one shard; write several");
   core::Bytes table;
-  put(table, kSeekTableMagic);
-  put(table, static_cast<std::uint32_t>(frames.size() * 8 + kSeekFooterBytes));
-  for (const auto& frame : frames) {
-    put(table, frame.compressed);
-    put(table, frame.raw);
-  }
-  put(table, static_cast<std::uint32_t>(frames.size()));
-  put(table, std::uint8_t{0});
-  put(table, kSeekFooterMagic);
+  const auto n = static_cast<std::uint32_t>(frames.size());
+  put_all(table, kSeekTableMagic, static_cast<std::uint32_t>(n * 8 + kSeekFooterBytes));
+  for (const auto& frame : frames) put_all(table, frame.compressed, frame.raw);
+  put_all(table, n, std::uint8_t{0}, kSeekFooterMagic);
   return table;
 }
 

@@ -161,10 +161,7 @@ void MemoryOptions::fields(core::FieldList& f) {
 }
 
 std::vector<const SourceKind*> MemoryPlan::kinds() const {
-  std::vector<const SourceKind*> some;
-  for (const auto* const kind : source_kinds())
-    if (kind->any(*this)) some.push_back(kind);
-  return some;
+  return core::kept(source_kinds(), [&](const SourceKind* kind) { return kind->any(*this); });
 }
 
 bool MemoryPlan::any() const { return !kinds().empty(); }
