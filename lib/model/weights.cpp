@@ -61,8 +61,7 @@ class WeightsDigest {
 /// Returns 0 to n - 1 in the order of their names.
 std::vector<std::size_t> by_name(
     std::size_t n, const std::function<std::string(std::size_t)>& name) {
-  std::vector<std::size_t> order(n);
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  auto order = core::generated(n, std::identity());
   std::sort(order.begin(), order.end(), [&](auto a, auto b) { return name(a) < name(b); });
   return order;
 }

@@ -151,8 +151,7 @@ std::int64_t DocumentTask::most_filling() const { return std::ssize(set_.documen
 
 RulerProblem DocumentTask::draw(
     std::uint64_t seed, std::uint64_t number, std::int64_t filling) const {
-  std::vector<std::size_t> order(set_.questions.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  auto order = core::generated(set_.questions.size(), std::identity());
   core::Rng(seed, kOrderStream).shuffle(order);
   const auto& question = set_.questions[order[number % order.size()]];
 

@@ -299,8 +299,7 @@ std::vector<EncodedTree> TreeEncoder::encode(std::span<const TokenTree> trees, b
   for (std::int64_t begin = 0; begin < std::ssize(branches); begin += together) {
     const std::int64_t end = std::min(begin + together, std::ssize(branches));
     const std::int64_t kept = keep || end < std::ssize(branches) ? stems : 0;
-    std::vector<std::int64_t> copies(static_cast<std::size_t>(kept));
-    std::iota(copies.begin(), copies.end(), 0);
+    auto copies = core::generated(kept, std::identity());
     rows.assign(static_cast<std::size_t>(kept), nullptr);
     for (std::int64_t i = begin; i < end; ++i) {
       copies.push_back(branches[static_cast<std::size_t>(i)].tree);

@@ -13,15 +13,11 @@ constexpr std::int64_t kLeastShared = 8;   // tokens of a beginning that is wort
 constexpr std::int64_t kLeastKept = 16;    // tokens of a prompt that is worth a row
 constexpr std::int64_t kLeastLearned = 8;  // tokens
 
-std::int64_t size_of(const std::vector<std::int64_t>& tokens) {
-  return static_cast<std::int64_t>(tokens.size());
-}
-
 // How many tokens all prompts begin with, without the last one of any.
 std::int64_t shared_beginning(const std::vector<std::vector<std::int64_t>>& prompts) {
-  auto shared = size_of(prompts[0]);
+  auto shared = std::ssize(prompts[0]);
   for (const auto& prompt : prompts) {
-    const auto most = std::min(shared, size_of(prompt) - 1);
+    const auto most = std::min(shared, std::ssize(prompt) - 1);
     shared = std::mismatch(prompt.begin(), prompt.begin() + most, prompts[0].begin()).first -
              prompt.begin();
   }
@@ -30,9 +26,7 @@ std::int64_t shared_beginning(const std::vector<std::vector<std::int64_t>>& prom
 
 // 0, 1, ..., n - 1.
 std::vector<std::int64_t> first_numbers(std::int64_t n) {
-  std::vector<std::int64_t> numbers(static_cast<std::size_t>(n));
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return numbers;
+  return core::generated(n, std::identity());
 }
 
 std::vector<Tensor> outputs_of(const std::vector<nn::Hidden>& all) {
@@ -112,7 +106,7 @@ void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
     if (keeps_prompts_) prompt_f_ = outputs_of(fed);
   }
   if (!prefixed_) return;
-  for (std::size_t i = 0; i < prompts.size(); ++i) texts_[i].length = size_of(prompts[i]);
+  for (std::size_t i = 0; i < prompts.size(); ++i) texts_[i].length = std::ssize(prompts[i]);
   prefixed_->start(prompts);
   last_ = prefixed_->best();
 }
@@ -142,14 +136,14 @@ Session::Fed Session::feed(const std::vector<std::vector<std::int64_t>>& tokens)
     std::int64_t longest = 0;
     bool full = false;
     for (std::size_t i = 0; i < tokens.size(); ++i) {
-      pieces.push_back(next_piece(texts_[i], size_of(tokens[i]) - done[i], feeds[i]));
+      pieces.push_back(next_piece(texts_[i], std::ssize(tokens[i]) - done[i], feeds[i]));
       longest = std::max(longest, pieces[i]);
       full |= texts_[i].seen + pieces[i] > window_;
     }
     if (longest == 0) break;
     if (full && carry_ == nn::Carry::forget) {
       engine_.forget(window_ - longest);
-      for (auto& kept : kept_) kept.forgotten |= size_of(kept.tokens) > window_ - longest;
+      for (auto& kept : kept_) kept.forgotten |= std::ssize(kept.tokens) > window_ - longest;
     }
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       const auto from = tokens[i].begin() + done[i];
@@ -159,13 +153,13 @@ Session::Fed Session::feed(const std::vector<std::vector<std::int64_t>>& tokens)
       text.length += pieces[i];
       if (carry_ != nn::Carry::reencode) continue;
       text.recent.insert(text.recent.end(), from, from + pieces[i]);
-      if (size_of(text.recent) > 2 * window_)
+      if (std::ssize(text.recent) > 2 * window_)
         text.recent.erase(text.recent.begin(), text.recent.end() - window_);
     }
     const nn::Hidden hidden = engine_.feed(feeds);
     std::int64_t end = 0;
     for (std::size_t i = 0; i < tokens.size(); ++i) {
-      end += size_of(feeds[i].tokens);
+      end += std::ssize(feeds[i].tokens);
       if (pieces[i] == 0) continue;
       read[i].push_back(hidden.slice(end - pieces[i], end));
       done[i] += pieces[i];
@@ -201,7 +195,7 @@ void Session::remember(StreamMemory& memory, const Fed& fed,
     const std::vector<std::vector<std::int64_t>>& prompts) const {
   const auto n = std::ssize(prompts);
   std::int64_t steps = 0;
-  for (const auto& prompt : prompts) steps = std::max(steps, size_of(prompt) - 1);
+  for (const auto& prompt : prompts) steps = std::max(steps, std::ssize(prompt) - 1);
   if (!memory.remembers() || steps == 0) return;
   const auto options = fed[0].output.options();
   const Tensor f = torch::zeros({steps, n, fed[0].output.size(1)}, options);
@@ -210,7 +204,7 @@ void Session::remember(StreamMemory& memory, const Fed& fed,
   const Tensor run = torch::full({steps, n}, -1, torch::kInt64);
   for (std::int64_t row = 0; row < n; ++row) {
     const auto& prompt = prompts[static_cast<std::size_t>(row)];
-    const auto known = size_of(prompt) - 1;
+    const auto known = std::ssize(prompt) - 1;
     if (known == 0) continue;
     const auto put = [&](const Tensor& to, const Tensor& from) {
       to.select(1, row).narrow(0, steps - known, known).copy_(from);
@@ -240,8 +234,8 @@ void Session::learn_weights(
   for (std::size_t row = 0; row < prompts.size(); ++row) {
     WeightsLearner learner(memory_plan_, window_, model_);
     auto f = core::mapped(ensemble_, [&](auto& other) { return other->session.prompt_f_[row]; });
-    learner.learn(
-        engine_.head(), prompts[row], fed[row], ensemble_rows(std::move(f)), size_of(prompts[row]));
+    learner.learn(engine_.head(), prompts[row], fed[row], ensemble_rows(std::move(f)),
+        std::ssize(prompts[row]));
     memory.take_weights(static_cast<std::int64_t>(row), learner.weights());
   }
 }
@@ -450,7 +444,7 @@ void Session::admit(std::vector<std::vector<std::int64_t>> prompts, std::int64_t
     if (shared == 0 || &prompt == &prompts.front()) readings_.emplace_back();
     auto& reading = readings_.back();
     reading.numbers.push_back(admitted_++);
-    reading.until = shared > 0 ? shared : size_of(prompt);
+    reading.until = shared > 0 ? shared : std::ssize(prompt);
     reading.prompts.push_back(std::move(prompt));
   }
   if (before == 0) engine_.open(rows_ + std::ssize(readings_));
@@ -466,7 +460,7 @@ void Session::admit(std::vector<std::vector<std::int64_t>> prompts, std::int64_t
     auto& kept = kept_[number];
     kept.used = ++used_;
     reading.done = reading.reused = n;
-    const auto size = size_of(kept.tokens);
+    const auto size = std::ssize(kept.tokens);
     if (n == size || kept.hidden.output.size(0) == size) reading.pieces = {kept.hidden.slice(0, n)};
   }
   for (std::int64_t i = 0; i < std::ssize(kept_); ++i) rows.push_back(first_kept + i);
@@ -504,10 +498,10 @@ std::pair<std::size_t, std::int64_t> Session::continued(const Reading& reading) 
   const auto& prompt = reading.prompts[0];
   for (std::size_t i = 0; i < kept_.size(); ++i) {
     const auto& tokens = kept_[i].tokens;
-    const auto most = std::min(size_of(tokens), reading.until);
+    const auto most = std::min(std::ssize(tokens), reading.until);
     auto n =
         std::mismatch(tokens.begin(), tokens.begin() + most, prompt.begin()).first - tokens.begin();
-    if (n < size_of(tokens)) n = std::min(n, reading.until - 1);
+    if (n < std::ssize(tokens)) n = std::min(n, reading.until - 1);
     if (!kept_[i].forgotten && n >= kLeastKept && n > best.second) best = {i, n};
   }
   return best;
@@ -527,7 +521,8 @@ std::vector<std::int64_t> Session::keep_read(const std::vector<Reading>& read,
   };
   for (std::size_t r = 0; r < read.size(); ++r) {
     const auto& tokens = read[r].prompts[0];
-    if (most_kept_ == 0 || size_of(tokens) < kLeastKept || size_of(tokens) > window_) continue;
+    if (most_kept_ == 0 || std::ssize(tokens) < kLeastKept || std::ssize(tokens) > window_)
+      continue;
     for (std::size_t i = kept_.size(); i-- > 0;) {
       const auto& old = kept_[i].tokens;
       if (kept_[i].forgotten ||
@@ -630,7 +625,7 @@ std::vector<Session::Reading> Session::take_read(const std::vector<bool>& comple
       read_rows.push_back(row);
     } else {
       for (std::size_t p = 0; p < reading.prompts.size(); ++p) {
-        rest.push_back({{reading.numbers[p]}, {reading.prompts[p]}, size_of(reading.prompts[p]),
+        rest.push_back({{reading.numbers[p]}, {reading.prompts[p]}, std::ssize(reading.prompts[p]),
             reading.done, reading.pieces, reading.reused});
         rest_rows.push_back(row);
       }

@@ -69,8 +69,7 @@ std::vector<std::string> edges_of(const Tuned& tuned, const TuneOptions& options
   std::vector<std::string> edges;
   const auto& points = tuned.points;
   const auto look = [&](const std::string& flag, auto value) {
-    const auto less = [&](const auto& a, const auto& b) { return value(a) < value(b); };
-    const auto [least, most] = std::minmax_element(points.begin(), points.end(), less);
+    const auto [least, most] = std::ranges::minmax_element(points, {}, value);
     const double chosen = value(tuned.best), low = value(*least), high = value(*most);
     if (low < high && chosen != 0 && (chosen == low || chosen == high))
       edges.push_back(fmt::format("{} {}", flag, chosen));
@@ -325,9 +324,7 @@ Tuned tune_on(const Grid& grid, nn::Model& model, const shard::Dataset& data,
   const Parts parts = samples.parts();
   for (const auto& axis : grid.axes) tuned.axes.push_back(axis.name);
   tuned.points = PointSearch(parts, memory, grid, options).run();
-  const auto chosen = std::min_element(tuned.points.begin(), tuned.points.end(),
-      [](const auto& a, const auto& b) { return a.loss < b.loss; });
-  tuned.best = *chosen;
+  tuned.best = *std::ranges::min_element(tuned.points, {}, &TunePoint::loss);
   if (!std::isfinite(tuned.best.loss))
     core::bad_data("{}: the loss is not finite; the model's weights may be damaged", data.name());
   tuned.tried = tuned.points.size();
