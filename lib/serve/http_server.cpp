@@ -79,7 +79,7 @@ class HttpConnection {
 
  private:
   bool stopping() const {
-    pollfd one{server_.stopping_, POLLIN, 0};
+    pollfd one{server_.stopping_.fd(), POLLIN, 0};
     return ::poll(&one, 1, 0) > 0;
   }
 
@@ -97,7 +97,7 @@ class HttpConnection {
   std::optional<HttpRequest> next() {
     const HttpLimits& limits = server_.limits_;
     if (buffer_.empty() &&
-        !wait_for(socket_, POLLIN, Clock::now() + limits.idle, server_.stopping_))
+        !wait_for(socket_, POLLIN, Clock::now() + limits.idle, server_.stopping_.fd()))
       return std::nullopt;
     const auto until = Clock::now() + limits.request;
     std::size_t end = 0, from = 0;
@@ -256,47 +256,42 @@ HttpServer::HttpServer(const std::string& address, std::uint16_t port, const Htt
     Handler handler, Refusal refusal)
     : limits_(limits), handler_(std::move(handler)), refusal_(std::move(refusal)) {
   const auto where = numeric_address(address, port);
-  socket_ = ::socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  socket_ = core::Descriptor(::socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;
-  if (socket_ < 0 || ::setsockopt(socket_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-      ::bind(socket_, where->ai_addr, where->ai_addrlen) != 0 || ::listen(socket_, kBacklog) != 0) {
-    const auto why = core::error_text(errno);
-    if (socket_ >= 0) ::close(socket_);
+  if (!socket_ || ::setsockopt(socket_.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      ::bind(socket_.fd(), where->ai_addr, where->ai_addrlen) != 0 ||
+      ::listen(socket_.fd(), kBacklog) != 0)
     core::fail(core::Code::cannot_create, "{} port {}: cannot listen: {}; give another --port",
-        address, port, why);
-  }
+        address, port, core::error_text(errno));
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
-  ::getsockname(socket_, reinterpret_cast<sockaddr*>(&bound), &size);
+  ::getsockname(socket_.fd(), reinterpret_cast<sockaddr*>(&bound), &size);
   const auto* const v4 = reinterpret_cast<const sockaddr_in*>(&bound);
   const auto* const v6 = reinterpret_cast<const sockaddr_in6*>(&bound);
   port_ = ntohs(bound.ss_family == AF_INET6 ? v6->sin6_port : v4->sin_port);
-  stopping_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  stopping_ = core::Descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   accepting_ = std::thread([this] { accept_all(); });
 }
 
-HttpServer::~HttpServer() {
-  stop();
-  ::close(stopping_);
-}
+HttpServer::~HttpServer() { stop(); }
 
 void HttpServer::stop() {
   if (!accepting_.joinable()) return;
   const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(stopping_, &one, sizeof one);
+  [[maybe_unused]] const auto written = ::write(stopping_.fd(), &one, sizeof one);
   accepting_.join();
-  ::close(socket_);
+  socket_.reset();
   std::unique_lock lock(mutex_);
   closed_.wait(lock, [this] { return open_ == 0; });
 }
 
 void HttpServer::accept_all() {
   for (;;) {
-    pollfd both[2] = {{socket_, POLLIN, 0}, {stopping_, POLLIN, 0}};
+    pollfd both[2] = {{socket_.fd(), POLLIN, 0}, {stopping_.fd(), POLLIN, 0}};
     if (::poll(both, 2, -1) < 0 && errno != EINTR) return;
     if (both[1].revents != 0) return;
     if (both[0].revents == 0) continue;
-    const int socket = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
+    const int socket = ::accept4(socket_.fd(), nullptr, nullptr, SOCK_CLOEXEC);
     if (socket < 0) {
       // The client disconnected at once, or no descriptor is free; wait a moment.
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/temporary_file.h"
 #include "serve/http_request.h"
 
 namespace serve {
@@ -88,7 +89,7 @@ class HttpServer {
   HttpLimits limits_;
   Handler handler_;
   Refusal refusal_;
-  int socket_ = -1, stopping_ = -1;  // stopping_ becomes readable when the server stops
+  core::Descriptor socket_, stopping_;  // stopping_ becomes readable when the server stops
   std::uint16_t port_ = 0;
   std::mutex mutex_;
   std::condition_variable closed_;
