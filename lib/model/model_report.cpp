@@ -126,9 +126,8 @@ core::OrderedJson describe_model(const std::string& given) {
       {"tensors", files.size()}, {"files", files.files().size()}, {"types", types_of(files)}});
   if (!tokenizer.empty()) {
     const auto parsed = text::parse_tokenizer(tokenizer, tokenizer_path(folder));
-    report["tokenizer"] = text::name_of(parsed->kind());
-    report["tokens"] = parsed->size();
-    report["tokenizer_fingerprint"] = tokenizer_fingerprint(tokenizer);
+    report.update({{"tokenizer", text::name_of(parsed->kind())}, {"tokens", parsed->size()},
+        {"tokenizer_fingerprint", tokenizer_fingerprint(tokenizer)}});
   }
   const auto written = written_fingerprint(files);
   report["fingerprint"] = written.empty() ? fingerprint(config, weights, refuse).hex() : written;

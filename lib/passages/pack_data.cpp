@@ -315,9 +315,8 @@ core::OrderedJson Packed::figures(const std::string& name, const Bm25& bm25, boo
   json[name + "s"] = order.size();
   json["terms"] = bm25.lists().terms();
   if (searched) json["links"] = worth.links, json["jumps"] = worth.jumps;
-  json["bm25_of_neighbours"] = worth.mean_score;
-  json["bm25_in_random_order"] = by_chance;
-  json["fingerprint"] = fingerprint.hex();
+  json.update({{"bm25_of_neighbours", worth.mean_score}, {"bm25_in_random_order", by_chance},
+      {"fingerprint", fingerprint.hex()}});
   return json;
 }
 
@@ -359,9 +358,7 @@ core::Digest write_order(const UnitOrder& order, const PackingData& in, const Pa
   core::OrderedJson changes{{"method", options.method}, {"unit", in.unit.name}};
   if (header.unit_length > 0) changes["segment"] = header.unit_length;
   if (options.searches()) {
-    changes["k"] = options.top;
-    changes["k1"] = options.k1;
-    changes["b"] = options.b;
+    changes.update({{"k", options.top}, {"k1", options.k1}, {"b", options.b}});
     if (options.other_documents) changes["other_documents"] = true;
   }
   if (options.method != "paths") changes["seed"] = seed;

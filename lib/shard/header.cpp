@@ -129,11 +129,9 @@ std::string header_json(const Header& header) {
   core::Json json = {{"kind", name_of(header.kind)}, {"dtype", name_of(header.dtype)},
       {"width", header.width}, {"vocabulary", header.vocabulary}};
   if (header.marked) json["marked"] = true;
-  if (header.kind == Kind::order) {
-    json["unit"] = header.unit;
-    json["unit_length"] = header.unit_length;
-    json["data_fingerprint"] = header.data_fingerprint;
-  }
+  if (header.kind == Kind::order)
+    json.update({{"unit", header.unit}, {"unit_length", header.unit_length},
+        {"data_fingerprint", header.data_fingerprint}});
   return core::dump(json);
 }
 

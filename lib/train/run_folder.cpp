@@ -299,11 +299,8 @@ void Candidates::give(const NamedWeights& weights) const {
 void Candidates::put(model::Checkpoint& checkpoint) const {
   auto& facts = checkpoint.facts;
   facts["summed"] = summed_;
-  if (best_) {
-    facts["best_score"] = best_->score;
-    facts["best_step"] = best_->step;
-    facts["best_by"] = by_;
-  }
+  if (best_)
+    facts.update({{"best_score", best_->score}, {"best_step", best_->step}, {"best_by", by_}});
   if (joint_temperature_) facts["best_joint_temperature"] = *joint_temperature_;
   for (const auto& [name, tensor] : kept_) checkpoint.tensors["candidate." + name] = tensor;
 }

@@ -20,10 +20,8 @@ core::OrderedJson tokens_of(const ScoredText& text, const text::Tokenizer& token
 void put(core::OrderedJson& json, const ScoredChoice& choice, const text::Tokenizer& tokenizer,
     bool per_token) {
   const auto& [text, log_prob, domain] = choice;
-  json["log_prob"] = log_prob;
-  json["tokens"] = text.tokens.size();
-  json["bytes"] = text.bytes;
-  json["greedy"] = text.scores.greedy();
+  json.update({{"log_prob", log_prob}, {"tokens", text.tokens.size()}, {"bytes", text.bytes},
+      {"greedy", text.scores.greedy()}});
   if (domain) json["domain_log_prob"] = *domain;
   if (per_token) json["per_token"] = tokens_of(text, tokenizer);
   if (!text.scores.cited.empty()) json["citations"] = to_json(text.scores.cited);

@@ -329,9 +329,8 @@ core::OrderedJson EncodedShard::figures() const {
       {"fingerprint", fingerprint.hex()}};
   if (marked) json["marked"] = totals.marked;
   if (!tells_flaws) return json;
-  json["lines_skipped"] = totals.flaws.skipped;
-  json["lines_mended"] = totals.flaws.mended;
-  json["replaced"] = replaced;
+  json.update({{"lines_skipped", totals.flaws.skipped}, {"lines_mended", totals.flaws.mended},
+      {"replaced", replaced}});
   return json;
 }
 
