@@ -117,6 +117,14 @@ std::string wrapped(const std::string& text, std::size_t column, std::size_t wid
   return lines + text.substr(at) + "\n";
 }
 
+// Returns the names of a flag, "-o,--output"; empty for an argument without a flag.
+std::string flags_of(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const auto& name : option.get_snames()) names.push_back("-" + name);
+  for (const auto& name : option.get_lnames()) names.push_back("--" + name);
+  return CLI::detail::join(names, ",");
+}
+
 std::string row_of(const CLI::Option& option, std::size_t width) {
   std::string left = flags_of(option), text = option.get_description();
   if (left.empty()) {
@@ -232,6 +240,20 @@ void add_flags(const CLI::App& app, const std::string& command, std::string& tab
   }
 }
 
+// Returns one tab-separated line per flag: its command (for a program with commands), its names
+// (-o,--output; FILE for an argument without a flag), its value (empty for a switch; N, X, TEXT,
+// FILE, PATH, BYTES, or the choices as a|b), the default, the help. A command itself is a line
+// with only its name and help.
+std::string flag_table(const CLI::App& app) {
+  std::string table;
+  add_flags(app, app.get_parent() ? app.get_name() : std::string(), table);
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    table += command->get_name() + "\t\t\t\t" + command->get_description() + "\t\n";
+    add_flags(*command, command->get_name(), table);
+  }
+  return table;
+}
+
 }  // namespace
 
 std::unique_ptr<CLI::App> make_app(const Program& program) {
@@ -280,13 +302,6 @@ void add_field(CLI::App& app, const core::Field& field, Context& context) {
     }
   }
   if (!field.group.empty()) option->group(field.group);
-}
-
-std::string flags_of(const CLI::Option& option) {
-  std::vector<std::string> names;
-  for (const auto& name : option.get_snames()) names.push_back("-" + name);
-  for (const auto& name : option.get_lnames()) names.push_back("--" + name);
-  return CLI::detail::join(names, ",");
 }
 
 std::string parse_message(const CLI::App& app, const CLI::ParseError& error) {
@@ -413,16 +428,6 @@ int print(const std::string& text) {
 int answer_request(const CLI::App& app, const Requests& requests, const Context& context) {
   if (requests.version || requests.build_info) return print_version(context, requests.build_info);
   return requests.print_flags ? print(flag_table(app)) : -1;
-}
-
-std::string flag_table(const CLI::App& app) {
-  std::string table;
-  add_flags(app, app.get_parent() ? app.get_name() : std::string(), table);
-  for (const CLI::App* command : app.get_subcommands(nullptr)) {
-    table += command->get_name() + "\t\t\t\t" + command->get_description() + "\t\n";
-    add_flags(*command, command->get_name(), table);
-  }
-  return table;
 }
 
 }  // namespace cli

@@ -29,9 +29,6 @@ std::unique_ptr<CLI::App> make_app(const Program& program);
 /// `context.given`. `field` and `context` must outlive the app.
 void add_field(CLI::App& app, const core::Field& field, Context& context);
 
-/// Returns the names of a flag, "-o,--output"; empty for an argument without a flag.
-std::string flags_of(const CLI::Option& option);
-
 /// Describes in one line what is wrong with the command line.
 std::string parse_message(const CLI::App& app, const CLI::ParseError& error);
 
@@ -82,11 +79,5 @@ int print(const std::string& text);
 /// Answers --version, --build-info and --print-flags, and returns the exit code; returns -1 if none
 /// was given.
 int answer_request(const CLI::App& app, const Requests& requests, const Context& context);
-
-/// Returns one tab-separated line per flag: its command (for a program with commands), its names
-/// (-o,--output; FILE for an argument without a flag), its value (empty for a switch; N, X, TEXT,
-/// FILE, PATH, BYTES, or the choices as a|b), the default, the help. A command itself is a line
-/// with only its name and help.
-std::string flag_table(const CLI::App& app);
 
 }  // namespace cli

@@ -297,8 +297,21 @@ extern "C" void on_bus_error(int number, siginfo_t* info, void*) {
   ::_exit(static_cast<int>(core::Code::io));
 }
 
-}  // namespace
+// Installs a handler for reads of mapped pages that their file no longer has. The handler removes
+// temporary files, prints one line that names the file, and ends the program with Code::io.
+// `program` is the program's name in that line.
+void catch_lost_pages(const std::string& program) {
+  g_program = program;
+  struct sigaction action {};
+  action.sa_sigaction = on_bus_error;
+  action.sa_flags = SA_SIGINFO;
+  sigemptyset(&action.sa_mask);
+  ::sigaction(SIGBUS, &action, nullptr);
+}
 
+// Opens /dev/null for each of stdin, stdout and stderr that is closed, so that no file opened
+// later gets its descriptor. The replacement has the wrong access mode, so reading stdin and
+// writing stdout or stderr still fail.
 void fill_closed_descriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
@@ -308,19 +321,24 @@ void fill_closed_descriptors() {
   }
 }
 
-void close_filled_descriptors() {
-  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-    if (g_filled[static_cast<std::size_t>(descriptor)]) ::close(descriptor);
-}
-
-bool stdout_was_closed() { return g_filled[STDOUT_FILENO]; }
-
+// Installs the default handlers: SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGPIPE remove
+// temporary files and end the process; SIGXFSZ makes the write fail. A signal that the caller
+// ignores stays ignored.
 void install_handlers() {
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2})
     handle(number, on_stop_signal);
   handle(SIGPIPE, on_broken_pipe);
   handle(SIGXFSZ, on_file_limit);
 }
+
+}  // namespace
+
+void close_filled_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (g_filled[static_cast<std::size_t>(descriptor)]) ::close(descriptor);
+}
+
+bool stdout_was_closed() { return g_filled[STDOUT_FILENO]; }
 
 void catch_stop_signals() { g_catch = 1; }
 bool stop_requested() { return g_stop != 0; }
@@ -386,15 +404,6 @@ void protect_inputs(const core::FieldList& fields, const Program& program,
     }
     if (paths.empty()) core::protect_input("-");
   }
-}
-
-void catch_lost_pages(const std::string& program) {
-  g_program = program;
-  struct sigaction action {};
-  action.sa_sigaction = on_bus_error;
-  action.sa_flags = SA_SIGINFO;
-  sigemptyset(&action.sa_mask);
-  ::sigaction(SIGBUS, &action, nullptr);
 }
 
 }  // namespace cli

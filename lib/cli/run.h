@@ -9,19 +9,10 @@
 
 namespace cli {
 
-/// Opens /dev/null for each of stdin, stdout and stderr that is closed, so that no file opened
-/// later gets its descriptor. The replacement has the wrong access mode, so reading stdin and
-/// writing stdout or stderr still fail.
-void fill_closed_descriptors();
-/// Closes the descriptors that fill_closed_descriptors() opened.
+/// Closes what stands for those of stdin, stdout and stderr that were closed at the start.
 void close_filled_descriptors();
 /// Returns true if the program was started with stdout closed (>&-).
 bool stdout_was_closed();
-
-/// Installs the default handlers: SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGPIPE remove
-/// temporary files and end the process; SIGXFSZ makes the write fail. A signal that the caller
-/// ignores stays ignored.
-void install_handlers();
 
 /// Changes the handlers so that the first SIGTERM, SIGINT, SIGHUP, SIGUSR1 or SIGUSR2 only makes
 /// stop_requested() true; a second one ends the process.
@@ -101,10 +92,5 @@ void refuse_binary_to_terminal(const Context& context);
 /// if `output` is inside a folder that is an input.
 void protect_inputs(const core::FieldList& fields, const Program& program,
     const std::string& config, const std::string& output);
-
-/// Installs a handler for reads of mapped pages that their file no longer has. The handler removes
-/// temporary files, prints one line that names the file, and ends the program with Code::io.
-/// `program` is the program's name in that line.
-void catch_lost_pages(const std::string& program);
 
 }  // namespace cli

@@ -98,6 +98,20 @@ bool is_temporary(const std::string& name) {
       .has_value();
 }
 
+// Returns the file name of process `part`: state.safetensors of process 0, state.N.safetensors of
+// process N.
+std::string checkpoint_file(std::size_t part) {
+  return std::string(kBefore) + (part == 0 ? "" : std::to_string(part) + ".") + std::string(kAfter);
+}
+
+// Returns whether checkpoint_file() gives this name to some process.
+bool is_checkpoint_file(std::string_view name) {
+  if (!name.starts_with(kBefore) || !name.ends_with(kAfter)) return false;
+  const auto rest = name.substr(kBefore.size());
+  const auto part = core::read_number<std::size_t>(rest.substr(0, rest.find('.')));
+  return checkpoint_file(part.value_or(0)) == name;
+}
+
 /// Whether the folder holds only files of save_checkpoint().
 bool is_own(const std::string& path) {
   return core::holds_only(
@@ -150,19 +164,8 @@ template <class F> auto or_remove(const std::string& building, const F& work) {
   }
 }
 
-}  // namespace
-
-std::string checkpoint_file(std::size_t part) {
-  return std::string(kBefore) + (part == 0 ? "" : std::to_string(part) + ".") + std::string(kAfter);
-}
-
-bool is_checkpoint_file(std::string_view name) {
-  if (!name.starts_with(kBefore) || !name.ends_with(kAfter)) return false;
-  const auto rest = name.substr(kBefore.size());
-  const auto part = core::read_number<std::size_t>(rest.substr(0, rest.find('.')));
-  return checkpoint_file(part.value_or(0)) == name;
-}
-
+// Writes a process's tensors; those that `parts` names are parts. Returns the digest of the
+// tensors and of their places. Throws Error{io}.
 std::string write_checkpoint_file(
     core::ByteSink& sink, const TensorMap& tensors, const PartMap& parts) {
   Metadata metadata;
@@ -176,6 +179,8 @@ std::string write_checkpoint_file(
       write_safetensors(sink, NamedTensors(tensors.begin(), tensors.end()), metadata);
   return with_parts(digest.hex(), metadata);
 }
+
+}  // namespace
 
 CheckpointFiles::CheckpointFiles(const std::string& folder, const std::vector<std::string>& digests)
     : folder_(folder) {

@@ -15,22 +15,12 @@ struct PartOf {
 };
 using PartMap = std::map<std::string, PartOf>;
 
-/// Returns the file name of process `part`: state.safetensors of process 0, state.N.safetensors of
-/// process N.
-std::string checkpoint_file(std::size_t part);
-/// Returns whether checkpoint_file() gives this name to some process.
-bool is_checkpoint_file(std::string_view name);
-
-/// Writes a process's tensors; those that `parts` names are parts. Returns the digest of the
-/// tensors and of their places. Throws Error{io}.
-std::string write_checkpoint_file(
-    core::ByteSink& sink, const TensorMap& tensors, const PartMap& parts);
-
 /// Open files of one checkpoint. Parts are joined when they are read, so that a reader need not
 /// know how many processes wrote them. Thread safe.
 class CheckpointFiles {
  public:
-  /// Opens the files in `folder` and verifies every byte: digests[i] is that of checkpoint_file(i).
+  /// Opens the files in `folder`, state.safetensors of process 0 and state.N.safetensors of process
+  /// N, and verifies every byte: digests[i] is that of process i's file.
   /// Throws Error{no_input}, and Error{bad_data} if a file is damaged or replaced, or if the parts
   /// of a tensor do not cover it once.
   CheckpointFiles(const std::string& folder, const std::vector<std::string>& digests);

@@ -213,8 +213,27 @@ void expect_finite(const std::vector<float>& numbers, const GgufNewTensor& tenso
         tensor.type->name);
 }
 
-}  // namespace
+// Throws Error{cannot_create} if `folder` contains a model or tokenizer that no export or import
+// wrote. Cheap enough for the start of a command: reads no weights.
+void expect_no_other_model(const std::string& folder) {
+  const auto there = [&](const char* name) { return core::exists(folder + "/" + name); };
+  if (!there("config.json")) {
+    if (there("model.safetensors")) refuse_folder(folder, "a model");
+    if (there("tokenizer.json")) refuse_folder(folder, "a tokenizer");
+    for (const auto name : carried_names())
+      if (const std::string file(name); there(file.c_str())) refuse_folder(folder, file.c_str());
+    return;
+  }
+  // The folder comes from an export or import, complete or interrupted. A training run has more
+  // files.
+  const bool own = core::read_json(folder + "/config.json", kMostConfigBytes).contains("tessera");
+  if (!own || there("metrics.jsonl")) refuse_folder(folder, "a model");
+}
 
+// Writes README.md in a folder that has no weights yet, but replaces none that another program or
+// a person wrote. It names the family, the build, hashes of the training's data, its settings
+// (`facts`), and the figures in the file `results`; empty: none. Throws Error{bad_data} if that
+// file is not JSON, and the errors of files.
 void write_model_card(const std::string& folder, const Loaded& loaded,
     const core::OrderedJson& facts, const std::string& results) {
   const std::string path = folder + "/README.md";
@@ -225,6 +244,8 @@ void write_model_card(const std::string& folder, const Loaded& loaded,
   const auto name = absolute.has_filename() ? absolute : absolute.parent_path();
   core::write_file(path, card_text(name.filename(), loaded, facts, results));
 }
+
+}  // namespace
 
 std::shared_ptr<const nn::Model> in_shape_of(
     const Family& family, const std::shared_ptr<const nn::Model>& model, const std::string& name) {
@@ -261,21 +282,6 @@ void ExportOptions::fields(core::FieldList& f) {
   f("output-format", form, "a folder for transformers, or a GGUF file for llama.cpp",
       {"transformers", "gguf"});
   f("results", results, "JSON file of figures, such as those of eval-ppl --json, for README.md");
-}
-
-void expect_no_other_model(const std::string& folder) {
-  const auto there = [&](const char* name) { return core::exists(folder + "/" + name); };
-  if (!there("config.json")) {
-    if (there("model.safetensors")) refuse_folder(folder, "a model");
-    if (there("tokenizer.json")) refuse_folder(folder, "a tokenizer");
-    for (const auto name : carried_names())
-      if (const std::string file(name); there(file.c_str())) refuse_folder(folder, file.c_str());
-    return;
-  }
-  // The folder comes from an export or import, complete or interrupted. A training run has more
-  // files.
-  const bool own = core::read_json(folder + "/config.json", kMostConfigBytes).contains("tessera");
-  if (!own || there("metrics.jsonl")) refuse_folder(folder, "a model");
 }
 
 void set_type(const nn::Model& model, const std::string& name, torch::Dtype stored) {

@@ -8,13 +8,6 @@
 
 namespace model {
 
-/// Writes README.md in a folder that has no weights yet, but replaces none that another program or
-/// a person wrote. It names the family, the build, hashes of the training's data, its settings
-/// (`facts`), and the figures in the file `results`; empty: none. Throws Error{bad_data} if that
-/// file is not JSON, and the errors of files.
-void write_model_card(const std::string& folder, const Loaded& loaded,
-    const core::OrderedJson& facts, const std::string& results);
-
 /// Returns an equivalent model with options that the family supports. Folds unsupported options
 /// into weights: a scale of embeddings (a tied softmax then gets its own matrix), and absent biases
 /// as zeros. Returns the model itself if nothing changes. Throws Error{bad_config} that names any
@@ -42,8 +35,9 @@ struct ExportReport {
 };
 
 /// Writes the folder as save_once() does, with the training facts and the carried contents, and a
-/// README.md (write_model_card()). May round the weights of `loaded`. Throws the errors of
-/// save_once(), in_shape_of(), set_type().
+/// README.md, which replaces none that another program or a person wrote. May round the weights of
+/// `loaded`. Throws the errors of save_once(), in_shape_of(), set_type(), and Error{bad_data} if the
+/// file of results is not JSON.
 ExportReport export_model(
     const Loaded& loaded, const ExportOptions& options, const std::string& folder);
 
@@ -51,9 +45,6 @@ ExportReport export_model(
 ExportReport merge_model(
     const Loaded& loaded, const ExportOptions& options, const std::string& folder);
 
-/// Throws Error{cannot_create} if `folder` contains a model or tokenizer that no export or import
-/// wrote. Cheap enough for the start of a command: reads no weights.
-void expect_no_other_model(const std::string& folder);
 /// Calls save() and returns false, or returns true without writing if the folder contains exactly
 /// the files that save() would write, so that a command killed after its last step can be rerun.
 /// Throws Error{cannot_create} if the folder contains another model, and the errors of save().
@@ -61,8 +52,8 @@ bool save_once(const std::string& folder, const nn::Model& model, const core::Or
     const std::string& tokenizer, const Carried& carried = {});
 
 /// Creates a folder for a model if needed and locks it for this process. Removes a folder that it
-/// created and that is still empty. Throws the errors of expect_no_other_model(), also if another
-/// process writes in the folder.
+/// created and that is still empty. Throws Error{cannot_create} if it contains a model or tokenizer
+/// that no export or import wrote, and if another process writes in it.
 class NewModelFolder {
  public:
   explicit NewModelFolder(const std::string& folder);

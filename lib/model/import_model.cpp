@@ -132,6 +132,12 @@ NamedTensors pickled_tensors(const std::string& folder, const Family* family) {
   return {tensors.begin(), tensors.end()};
 }
 
+// Returns whether `folder` has pickled weights.
+bool has_pickled_weights(const std::string& folder) {
+  return core::exists(folder + "/config.json") &&
+         (core::exists(folder + kPickled) || core::exists(folder + kPickledIndex));
+}
+
 }  // namespace
 
 void ImportOptions::fields(core::FieldList& f) {
@@ -170,11 +176,6 @@ ImportReport import_model(
   const bool was_there = save_once(folder, *model, facts, tokenizer);
   return {facts["imported"]["program"].get<std::string>(), read.options.arch,
       model->parameter_count(), was_there};
-}
-
-bool has_pickled_weights(const std::string& folder) {
-  return core::exists(folder + "/config.json") &&
-         (core::exists(folder + kPickled) || core::exists(folder + kPickledIndex));
 }
 
 Loaded load_pickled(const std::string& folder) {

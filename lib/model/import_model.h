@@ -35,9 +35,6 @@ std::shared_ptr<nn::Model> made_of(const ImportedModel& read, const std::string&
 ImportReport import_model(
     const std::string& given, const ImportOptions& options, const std::string& folder);
 
-/// Returns whether `folder` has pickled weights.
-bool has_pickled_weights(const std::string& folder);
-
 /// Loads the model as load() does; memory contains the model and the folder's tensors as float32.
 /// Throws the errors of load(), and Error{bad_data} for a tensor in two files.
 Loaded load_pickled(const std::string& folder);

@@ -144,6 +144,14 @@ std::string extremes(const AnnotatedText& text, bool better) {
   return list + "</ol></section>\n";
 }
 
+// Draws a square in the colour of a source.
+std::string colour_key(std::size_t source) {
+  return fmt::format(
+      "<svg class=\"key\" viewBox=\"0 0 10 10\" aria-hidden=\"true\"><rect class=\"o{}\" "
+      "width=\"10\" height=\"10\"/></svg>",
+      source % 8);
+}
+
 std::string controls(const AnnotatedText& text, bool sources) {
   std::string out =
       "<fieldset id=\"colours\"><legend>Colours</legend>\n"
@@ -236,13 +244,6 @@ std::string loss_by_position(const AnnotatedText& text) {
       kLeft, kHeight - 6, kWidth, kHeight - 6, text.tokens.size());
   if (!text.beside.empty()) svg += line(all, most, "beside", other);
   return svg + line(all, most, "own", own) + "</svg>\n";
-}
-
-std::string colour_key(std::size_t source) {
-  return fmt::format(
-      "<svg class=\"key\" viewBox=\"0 0 10 10\" aria-hidden=\"true\"><rect class=\"o{}\" "
-      "width=\"10\" height=\"10\"/></svg>",
-      source % 8);
 }
 
 std::string loss_by_source(const AnnotatedText& text) {

@@ -17,9 +17,6 @@ extern const std::string_view kPageStyle, kPageScript;
 /// for the comparison.
 std::string loss_by_position(const AnnotatedText& text);
 
-/// Draws a square in the colour of a source.
-std::string colour_key(std::size_t source);
-
 /// Draws a table with bars: for each source, its mean fraction of the probability, and the number
 /// and mean loss of the tokens for which it is the main source. Returns an empty text if no token
 /// has shares.

@@ -114,8 +114,33 @@ class UnitAnalyzer {
   std::uint64_t part_ = 0;
 };
 
-}  // namespace
+// Decodes and analyses the units (analysis.h) and passes them to `take` in parts, in order, and
+// independently of `jobs`. `end_of_document` is not text.
+void analyze_units(const shard::Dataset& data, const text::TokenizerPtr& tokenizer,
+    std::optional<std::uint32_t> end_of_document, const PackingUnit& unit, int jobs,
+    const std::function<void(AnalyzedUnits&)>& take) {
+  using Range = std::pair<std::uint64_t, std::uint64_t>;
+  const Extents extents(data, unit);
+  const std::uint64_t n = extents.count();
+  std::uint64_t next = 0;
+  const auto read = [&](Range& range) {
+    if (next == n) return false;
+    range.first = next;
+    const std::uint64_t begin = extents.begin(next);
+    do { ++next; } while (next < n && extents.end(next) - begin <= kPartTokens);
+    range.second = next;
+    return true;
+  };
+  const auto make_work = [&] {
+    auto worker = std::make_shared<UnitAnalyzer>(data, tokenizer, end_of_document);
+    return [&, worker](Range& range, AnalyzedUnits& out) {
+      worker->analyze(extents, range.first, range.second, out);
+    };
+  };
+  core::work_in_order<Range, AnalyzedUnits>(jobs, read, make_work, take);
+}
 
+// Throws Error{usage} unless the data has such units.
 void expect_units(const shard::Dataset& data, const PackingUnit& unit) {
   const auto kind = data.header().kind;
   shard::expect_kind(data.header(), {shard::Kind::tokens, shard::Kind::pairs}, data.name());
@@ -123,6 +148,8 @@ void expect_units(const shard::Dataset& data, const PackingUnit& unit) {
     core::bad_usage("{}: contains {}, not {}s; use --unit {}", data.name(), name_of(kind),
         unit.name, kind == shard::Kind::pairs ? "pair" : "segment");
 }
+
+}  // namespace
 
 std::uint64_t count_units(const shard::Dataset& data, const PackingUnit& unit) {
   return Extents(data, unit).count();
@@ -150,30 +177,6 @@ std::vector<UnitRange> units_of_same_documents(
     begin = end;
   }
   return same;
-}
-
-void analyze_units(const shard::Dataset& data, const text::TokenizerPtr& tokenizer,
-    std::optional<std::uint32_t> end_of_document, const PackingUnit& unit, int jobs,
-    const std::function<void(AnalyzedUnits&)>& take) {
-  using Range = std::pair<std::uint64_t, std::uint64_t>;
-  const Extents extents(data, unit);
-  const std::uint64_t n = extents.count();
-  std::uint64_t next = 0;
-  const auto read = [&](Range& range) {
-    if (next == n) return false;
-    range.first = next;
-    const std::uint64_t begin = extents.begin(next);
-    do { ++next; } while (next < n && extents.end(next) - begin <= kPartTokens);
-    range.second = next;
-    return true;
-  };
-  const auto make_work = [&] {
-    auto worker = std::make_shared<UnitAnalyzer>(data, tokenizer, end_of_document);
-    return [&, worker](Range& range, AnalyzedUnits& out) {
-      worker->analyze(extents, range.first, range.second, out);
-    };
-  };
-  core::work_in_order<Range, AnalyzedUnits>(jobs, read, make_work, take);
 }
 
 TermLists list_terms(const shard::Dataset& data, const text::TokenizerPtr& tokenizer,

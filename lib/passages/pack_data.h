@@ -74,8 +74,6 @@ struct PackingUnit {
   std::uint64_t length = 512;
 };
 
-/// Throws Error{usage} unless the data has such units.
-void expect_units(const shard::Dataset& data, const PackingUnit& unit);
 std::uint64_t count_units(const shard::Dataset& data, const PackingUnit& unit);
 
 /// Returns, for each unit, the range of units, including itself, that share a document (or pair)
@@ -89,12 +87,6 @@ struct AnalyzedUnits {
   std::vector<std::string> strings;
   std::vector<std::vector<TermCount>> lists;
 };
-
-/// Decodes and analyses the units (analysis.h) and passes them to `take` in parts, in order, and
-/// independently of `jobs`. `end_of_document` is not text.
-void analyze_units(const shard::Dataset& data, const text::TokenizerPtr& tokenizer,
-    std::optional<std::uint32_t> end_of_document, const PackingUnit& unit, int jobs,
-    const std::function<void(AnalyzedUnits&)>& take);
 
 /// Returns the terms of all units; terms are numbered in order of appearance. `progress` receives
 /// the number of units done. Sets `strings`, if not null, to the terms in order of their numbers.

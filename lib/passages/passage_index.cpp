@@ -40,6 +40,11 @@ core::OrderedJson describe(
 
 constexpr std::uint64_t kPieceTokens = std::uint64_t{1} << 20;
 
+// Returns the bytes per token for a vocabulary size.
+std::size_t token_bytes_of(std::uint64_t vocabulary) {
+  return vocabulary <= 1U << 8 ? 1 : vocabulary <= 1U << 16 ? 2 : 4;
+}
+
 // Writes the tokens. Returns a hash of each document's tokens.
 std::vector<std::uint64_t> write_tokens(const shard::Dataset& data, PackWriter& out) {
   const auto& ends = data.documents().end;
@@ -378,10 +383,6 @@ std::uint64_t find_passages(const PassageIndex& index, const FindOptions& option
     }
   }
   return done;
-}
-
-std::size_t token_bytes_of(std::uint64_t vocabulary) {
-  return vocabulary <= 1U << 8 ? 1 : vocabulary <= 1U << 16 ? 2 : 4;
 }
 
 void PassageOptions::fields(core::FieldList& f) {

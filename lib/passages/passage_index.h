@@ -170,9 +170,6 @@ std::uint64_t find_passages(const PassageIndex& index, const FindOptions& option
 inline constexpr const char* kPassageFormatName = "tessera-bm25";
 inline const PackFormat kPassageFormat{"TESSBM25", 1, "an index of passages", "bm25-search build"};
 
-/// Returns the bytes per token for a vocabulary size.
-std::size_t token_bytes_of(std::uint64_t vocabulary);
-
 /// PassageOptions holds the parameters of an index.
 struct PassageOptions {
   std::int64_t passage = 0;  ///< tokens; 0: each document is a passage

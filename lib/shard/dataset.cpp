@@ -70,6 +70,17 @@ void refuse_mixed(const std::vector<File>& files) {
           file.name(), part->name());
 }
 
+// Sorts the parts of one command if each is present exactly once. Otherwise returns false and
+// leaves `files` unchanged.
+bool order_parts(std::vector<File>& files) {
+  const auto found = find_parts(files);
+  if (!found || found->twice > 0 || std::ssize(found->place) != found->count) return false;
+  std::vector<File> ordered;
+  for (const auto& [part, at] : found->place) ordered.push_back(std::move(files[at]));
+  files = std::move(ordered);
+  return true;
+}
+
 }  // namespace
 
 void expect_same_header(const File& a, const File& b) {
@@ -191,15 +202,6 @@ std::optional<core::Part> take_part(std::vector<core::OrderedJson>& provenance) 
   } catch (const core::Error&) {  // not written by this program
     return std::nullopt;
   }
-}
-
-bool order_parts(std::vector<File>& files) {
-  const auto found = find_parts(files);
-  if (!found || found->twice > 0 || std::ssize(found->place) != found->count) return false;
-  std::vector<File> ordered;
-  for (const auto& [part, at] : found->place) ordered.push_back(std::move(files[at]));
-  files = std::move(ordered);
-  return true;
 }
 
 void refuse_incomplete(const std::vector<File>& files) {

@@ -79,9 +79,6 @@ void put_part(core::OrderedJson& options, const core::Part& part);
 /// nothing if the entry has no part.
 std::optional<core::Part> take_part(std::vector<core::OrderedJson>& provenance);
 
-/// Sorts the parts of one command if each is present exactly once. Otherwise returns false and
-/// leaves `files` unchanged.
-bool order_parts(std::vector<File>& files);
 /// Throws Error{usage} if some of `files` are parts but `files` is not exactly all parts of one
 /// command; the message names a part that is missing, duplicate or of another command.
 void refuse_incomplete(const std::vector<File>& files);

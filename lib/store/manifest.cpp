@@ -48,6 +48,16 @@ void digest_member(const Members& m, shard::Chain& digest) {
   else m("digest", hex);
 }
 
+// Returns true for STEM.ENDING, and for STEM.G.ENDING with a generation G: the names of the arrays
+// and the index.
+bool is_generation_of(std::string_view name, std::string_view stem, std::string_view ending) {
+  if (!name.starts_with(stem)) return false;
+  name.remove_prefix(stem.size());
+  if (name == ending) return true;
+  if (!name.starts_with('.') || !name.ends_with(ending)) return false;
+  return name.size() > ending.size() && is_number(name.substr(1, name.size() - ending.size() - 1));
+}
+
 void file_member(
     const Members& files, const char* key, const std::string& ending, std::string& name) {
   files(key, name);
@@ -229,14 +239,6 @@ Manifest read_manifest(const std::string& folder) {
 
 void write_manifest(const std::string& folder, const Manifest& manifest) {
   core::write_file(folder + "/" + kManifestName, core::dump_pretty(to_json(manifest)) + "\n");
-}
-
-bool is_generation_of(std::string_view name, std::string_view stem, std::string_view ending) {
-  if (!name.starts_with(stem)) return false;
-  name.remove_prefix(stem.size());
-  if (name == ending) return true;
-  if (!name.starts_with('.') || !name.ends_with(ending)) return false;
-  return name.size() > ending.size() && is_number(name.substr(1, name.size() - ending.size() - 1));
 }
 
 bool is_store_file(std::string_view name) {

@@ -152,9 +152,6 @@ Manifest read_manifest(const std::string& folder);
 /// Writes store.json through core::Output.
 void write_manifest(const std::string& folder, const Manifest& manifest);
 
-/// Returns true for STEM.ENDING, and for STEM.G.ENDING with a generation G: the names of the arrays
-/// and the index.
-bool is_generation_of(std::string_view name, std::string_view stem, std::string_view ending);
 /// Returns true for a name that only a store's programs use: store.json, building.json,
 /// index.trained.faiss, and keys, values, documents, places, weights, projection (.npy), names
 /// (.txt) and index (.faiss) of any generation.

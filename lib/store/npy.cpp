@@ -29,11 +29,12 @@ void expect_array(const core::NpyHeader& header, std::string_view descr, std::ui
         fmt::join(header.shape, ", "), descr, fmt::join(shape_of(rows, width, matrix), ", "));
 }
 
-}  // namespace
-
+// Returns the element size of "<f2", "<i4" or "<i8" in bytes; 0 for any other type.
 std::size_t npy_element_bytes(std::string_view descr) {
   return descr == "<f2" ? 2 : descr == "<i4" ? 4 : descr == "<i8" ? 8 : 0;
 }
+
+}  // namespace
 
 core::NpyHeader parse_npy_header(std::span<const std::byte> front, const std::string& origin) {
   core::NpyHeader header = core::parse_npy_header(front, origin);

@@ -64,7 +64,4 @@ class NpyWriter {
   core::Descriptor fd_;
 };
 
-/// Returns the element size of "<f2", "<i4" or "<i8" in bytes; 0 for any other type.
-std::size_t npy_element_bytes(std::string_view descr);
-
 }  // namespace store

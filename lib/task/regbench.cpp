@@ -93,6 +93,25 @@ void make(
   }
 }
 
+// Returns the automaton's state before each next token, for tokens 0 to n - 2 of a sequence; after
+// '|' it is the start. Throws Error{bad_data}, naming `origin`, if the automaton does not accept
+// the words.
+std::vector<int> states_of(
+    const Automaton& automaton, std::span<const std::uint8_t> sequence, const std::string& origin) {
+  std::vector<int> states;
+  int state = 0;
+  for (std::size_t t = 0; t < sequence.size(); ++t) {
+    state = sequence[t] == kSeparator ? 0 : automaton.next(state, sequence[t]);
+    if (state < 0)
+      core::bad_data(
+          "{}: token {} is not in the alphabet of its automaton; give the automata written with "
+          "these sequences",
+          origin, t);
+    if (t + 1 < sequence.size()) states.push_back(state);
+  }
+  return states;
+}
+
 }  // namespace
 
 int Automaton::next(int state, std::uint8_t letter) const {
@@ -223,22 +242,6 @@ Sequence random_sequence(const Automaton& automaton, const SequenceShape& shape,
     }
   }
   return sequence;
-}
-
-std::vector<int> states_of(
-    const Automaton& automaton, std::span<const std::uint8_t> sequence, const std::string& origin) {
-  std::vector<int> states;
-  int state = 0;
-  for (std::size_t t = 0; t < sequence.size(); ++t) {
-    state = sequence[t] == kSeparator ? 0 : automaton.next(state, sequence[t]);
-    if (state < 0)
-      core::bad_data(
-          "{}: token {} is not in the alphabet of its automaton; give the automata written with "
-          "these sequences",
-          origin, t);
-    if (t + 1 < sequence.size()) states.push_back(state);
-  }
-  return states;
 }
 
 void RegbenchScore::add(const Automaton& automaton, std::span<const std::uint8_t> sequence,

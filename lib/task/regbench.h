@@ -83,12 +83,6 @@ struct SequenceShape {
 
 Sequence random_sequence(const Automaton& automaton, const SequenceShape& shape, core::Rng& rng);
 
-/// Returns the automaton's state before each next token, for tokens 0 to n - 2 of a sequence; after
-/// '|' it is the start. Throws Error{bad_data}, naming `origin`, if the automaton does not accept
-/// the words.
-std::vector<int> states_of(
-    const Automaton& automaton, std::span<const std::uint8_t> sequence, const std::string& origin);
-
 /// Predictions are p(next token | previous tokens): n - 1 rows of kRegbenchTypes.
 using Predictions = std::vector<float>;
 
@@ -111,7 +105,7 @@ struct RegbenchScore {
   RegbenchSums all;              ///< positions whose next token is a letter
   RegbenchSums last;             ///< the last such position of each sequence
   RegbenchSums with_separators;  ///< all positions; the true distribution has no mass on '|'
-  /// Adds a sequence. Throws Error{bad_data} as states_of() does.
+  /// Adds a sequence. Throws Error{bad_data}, naming `origin`, if the automaton does not accept it.
   void add(const Automaton& automaton, std::span<const std::uint8_t> sequence,
       std::span<const float> predictions, const std::string& origin);
 };

@@ -64,6 +64,12 @@ std::string id_of(const core::Json& json, std::string_view line) {
   return id.is_number_float() ? *core::member_text(line, "id") : core::dump(id);
 }
 
+// Returns a line that is irrelevant to every question.
+std::string_view ruler_noise() {
+  return "Rain fell all morning. The boats stayed in the harbour. A dog slept by the stove. "
+         "Nobody was in a hurry.";
+}
+
 }  // namespace
 
 FittedProblem fitted_problem(const RulerTask& task, const RulerLength& length, std::uint64_t seed,
@@ -123,11 +129,6 @@ std::vector<std::string> strewn(
 
 std::string joined(const std::vector<std::string>& parts, std::string_view between) {
   return fmt::format("{}", fmt::join(parts, between));
-}
-
-std::string_view ruler_noise() {
-  return "Rain fell all morning. The boats stayed in the harbour. A dog slept by the stove. "
-         "Nobody was in a hurry.";
 }
 
 std::string made_name(core::Rng& rng) {

@@ -73,8 +73,6 @@ template <class Draw> std::string fresh(std::unordered_set<std::string>& used, c
     if (auto made = draw(); used.insert(made).second) return made;
 }
 
-/// Returns a line that is irrelevant to every question.
-std::string_view ruler_noise();
 /// Draws an invented name of two or three syllables.
 std::string made_name(core::Rng& rng);
 

@@ -122,6 +122,16 @@ Document made_document(Names& names, core::Rng& rng) {
   return document;
 }
 
+// Returns the prompt of a question about documents in the given order.
+std::string document_prompt(const std::vector<std::string>& documents, std::string_view question) {
+  std::string text =
+      "Read these documents, then answer the question behind them in a few words of theirs, "
+      "with nothing added.\n\n";
+  for (std::size_t i = 0; i < documents.size(); ++i)
+    text += fmt::format("Document {}:\n{}\n\n", i + 1, documents[i]);
+  return text + fmt::format("Question: {}\nAnswer:", question);
+}
+
 }  // namespace
 
 DocumentSet read_squad(std::string_view text, const std::string& origin) {
@@ -169,15 +179,6 @@ RulerProblem DocumentTask::draw(
   rng.shuffle(near);
   const auto documents = core::mapped(near, [&](std::size_t i) { return set_.documents[i]; });
   return {document_prompt(documents, question.text), question.answers};
-}
-
-std::string document_prompt(const std::vector<std::string>& documents, std::string_view question) {
-  std::string text =
-      "Read these documents, then answer the question behind them in a few words of theirs, "
-      "with nothing added.\n\n";
-  for (std::size_t i = 0; i < documents.size(); ++i)
-    text += fmt::format("Document {}:\n{}\n\n", i + 1, documents[i]);
-  return text + fmt::format("Question: {}\nAnswer:", question);
 }
 
 RulerProblem MadeDocumentTask::draw(

@@ -51,7 +51,4 @@ class MadeDocumentTask : public AnyAnswerTask {
   RulerProblem draw(std::uint64_t seed, std::uint64_t number, std::int64_t filling) const override;
 };
 
-/// Returns the prompt of a question about documents in the given order.
-std::string document_prompt(const std::vector<std::string>& documents, std::string_view question);
-
 }  // namespace task

@@ -201,6 +201,25 @@ class Columns : public Order {
   ColumnCuts cuts_;
 };
 
+// Returns the numbers in `order`, which must be a shard of kind order, made for `data`, with this
+// `unit` ("segment", "pair"). Throws Error{bad_data} that names both shards. The caller checks the
+// range of the numbers.
+std::vector<std::uint64_t> read_order(
+    const shard::Dataset& order, const shard::Dataset& data, const std::string& unit) {
+  const auto& header = order.header();
+  shard::expect_kind(header, {shard::Kind::order}, order.name());
+  if (header.data_fingerprint != data.fingerprint().hex())
+    core::bad_data(
+        "{}: is an order of data with fingerprint {}, but {} has {}; create the order from these "
+        "data",
+        order.name(), header.data_fingerprint, data.name(), data.fingerprint().hex());
+  if (header.unit != unit)
+    core::bad_data("{}: is an order of {}s; give an order of {}s", order.name(), header.unit, unit);
+  std::vector<std::uint64_t> list(order.size());
+  order.read(0, std::span(list));
+  return list;
+}
+
 std::vector<std::uint64_t> read_list(
     const shard::Dataset& order, const Segments& segments, const shard::Dataset& data) {
   auto list = read_order(order, data, "segment");
@@ -298,6 +317,35 @@ std::vector<std::int64_t> listed(const shard::Dataset& order, const shard::Datas
   return {list.begin(), list.end()};
 }
 
+// Creates the order. Micro-batches are groups of pairs with at most options.batch_tokens target
+// tokens including padding (a longer pair forms its own group). Without an order shard, pairs of
+// similar length are grouped: sorted by the lengths of target and source, ties in a seeded order;
+// with one, neighbours in its list. Groups are equal in every epoch and come in a new order each
+// epoch. A pair is a run and a segment. `data` must outlive the order. Throws Error{bad_data} as
+// batch::check_pairs, and for an order of other data or another unit.
+std::unique_ptr<Order> make_pair_order(const BatchOptions& options, const shard::Dataset& data,
+    const shard::Dataset* order, std::uint64_t seed) {
+  batch::check_pairs(data);
+  const auto& documents = data.documents();
+  const auto pairs = order != nullptr ? listed(*order, data) : by_length(documents, seed);
+  return std::make_unique<PairOrder>(
+      documents, batch::group_pairs(documents, pairs, options.batch_tokens), seed);
+}
+
+// Reads pairs, as read_batch reads tokens.
+MicroBatch read_pair_batch(
+    const shard::Dataset& data, const std::vector<Row>& rows, std::int64_t index) {
+  std::vector<std::int64_t> pairs;
+  MicroBatch out;
+  out.index = index;
+  for (const auto& row : rows) {
+    pairs.push_back(row.run);
+    out.tokens += row.length;
+  }
+  out.batch = batch::read_pairs(data, pairs);
+  return out;
+}
+
 }  // namespace
 
 std::unique_ptr<Order> make_order(const BatchOptions& options, const shard::Dataset& data,
@@ -379,15 +427,6 @@ std::int64_t ColumnCuts::begin(std::int64_t epoch, std::int64_t step) {
   return begins_[static_cast<std::size_t>(step)];
 }
 
-std::unique_ptr<Order> make_pair_order(const BatchOptions& options, const shard::Dataset& data,
-    const shard::Dataset* order, std::uint64_t seed) {
-  batch::check_pairs(data);
-  const auto& documents = data.documents();
-  const auto pairs = order != nullptr ? listed(*order, data) : by_length(documents, seed);
-  return std::make_unique<PairOrder>(
-      documents, batch::group_pairs(documents, pairs, options.batch_tokens), seed);
-}
-
 void check_pair_lengths(const shard::Dataset& data, std::int64_t context) {
   const auto& documents = data.documents();
   for (std::size_t i = 0; i < documents.size(); ++i) {
@@ -398,35 +437,6 @@ void check_pair_lengths(const shard::Dataset& data, std::int64_t context) {
           "raise it, or leave the pair out",
           i / 2, data.name(), documents.end[i] - begin, context);
   }
-}
-
-MicroBatch read_pair_batch(
-    const shard::Dataset& data, const std::vector<Row>& rows, std::int64_t index) {
-  std::vector<std::int64_t> pairs;
-  MicroBatch out;
-  out.index = index;
-  for (const auto& row : rows) {
-    pairs.push_back(row.run);
-    out.tokens += row.length;
-  }
-  out.batch = batch::read_pairs(data, pairs);
-  return out;
-}
-
-std::vector<std::uint64_t> read_order(
-    const shard::Dataset& order, const shard::Dataset& data, const std::string& unit) {
-  const auto& header = order.header();
-  shard::expect_kind(header, {shard::Kind::order}, order.name());
-  if (header.data_fingerprint != data.fingerprint().hex())
-    core::bad_data(
-        "{}: is an order of data with fingerprint {}, but {} has {}; create the order from these "
-        "data",
-        order.name(), header.data_fingerprint, data.name(), data.fingerprint().hex());
-  if (header.unit != unit)
-    core::bad_data("{}: is an order of {}s; give an order of {}s", order.name(), header.unit, unit);
-  std::vector<std::uint64_t> list(order.size());
-  order.read(0, std::span(list));
-  return list;
 }
 
 }  // namespace train

@@ -180,6 +180,12 @@ class PackedHead : public nn::Head {
   PackedMatrix matrix_;
 };
 
+// Returns whether the model's head is a plain softmax without biases.
+bool packs_head(const nn::Model& model) {
+  const auto& vocabulary = model.options.vocabulary;
+  return vocabulary.cutoffs.empty() && !vocabulary.head_bias;
+}
+
 }  // namespace
 
 bool has_transformer_loop(const nn::Model& model) {
@@ -246,11 +252,6 @@ void PackedModel::leaves(std::span<const torch::Tensor> weights) {
 const PackedMatrix* PackedModel::find(const torch::Tensor& weight) const {
   const auto found = weights_.find(weight.unsafeGetTensorImpl());
   return found == weights_.end() ? nullptr : &found->second.matrix;
-}
-
-bool packs_head(const nn::Model& model) {
-  const auto& vocabulary = model.options.vocabulary;
-  return vocabulary.cutoffs.empty() && !vocabulary.head_bias;
 }
 
 std::shared_ptr<nn::Head> decoding_head(

@@ -136,10 +136,8 @@ class PackedModel : public model::WeightTaker {
   bool noted_ = false;
 };
 
-/// Returns whether the model's head is a plain softmax without biases.
-bool packs_head(const nn::Model& model);
-/// Returns the head for decoding: a packed one if packs_head(), else the model's own. `packed`
-/// (null: none) has the matrices that were taken from the model.
+/// Returns the head for decoding: a packed one of a plain softmax without biases, else the model's
+/// own. `packed` (null: none) has the matrices that were taken from the model.
 std::shared_ptr<nn::Head> decoding_head(
     const nn::Model& model, Precision precision, const PackedModel* packed = nullptr);
 

@@ -13,6 +13,13 @@ constexpr std::int64_t kFirstNucleus = 64;  // number of best tokens first searc
 
 using torch::Tensor;
 
+// Returns the factor on log-probability differences to the maximum. It is finite for every
+// temperature above 0, so that near 0 the best token is drawn.
+float scale_of_draw(double temperature) {
+  constexpr double kSharpest = 1e30;  // keeps only the best tokens, and avoids 0 times infinity
+  return static_cast<float>(std::min(1 / temperature, kSharpest));
+}
+
 // Returns (B, 2) float64: scale_of_draw(), or 0 for temperature 0, and the random number.
 Tensor draw_settings(const std::vector<RowDraw>& rows) {
   auto all = torch::empty({std::ssize(rows), 2}, torch::kFloat64);
@@ -46,17 +53,13 @@ Tensor drawn(const DrawOptions& options, const Tensor& log_p, const Tensor& best
   return ids.defined() ? ids.gather(1, at) : at;
 }
 
-}  // namespace
-
-float scale_of_draw(double temperature) {
-  constexpr double kSharpest = 1e30;  // keeps only the best tokens, and avoids 0 times infinity
-  return static_cast<float>(std::min(1 / temperature, kSharpest));
-}
-
+// Throws Error{bad_data} if `best`, the highest log-probability, is not finite.
 void expect_numbers(double best) {
   if (!std::isfinite(best))
     core::bad_data("the model's log-probabilities are not finite; its weights may be damaged");
 }
+
+}  // namespace
 
 std::int64_t best_token(std::span<const float> log_p) {
   const float best =

@@ -40,13 +40,6 @@ class Draw {
   double total_ = 0;
 };
 
-/// Returns the factor on log-probability differences to the maximum. It is finite for every
-/// temperature above 0, so that near 0 the best token is drawn.
-float scale_of_draw(double temperature);
-
-/// Throws Error{bad_data} if `best`, the highest log-probability, is not finite.
-void expect_numbers(double best);
-
 /// Returns the token with the highest log-probability; ties go to the lowest id. Throws as Draw
 /// does.
 std::int64_t best_token(std::span<const float> log_p);

@@ -42,24 +42,9 @@ text::TokenizerPtr model_tokenizer(const model::Loaded& loaded) {
   return text::parse_tokenizer(loaded.tokenizer, loaded.folder);
 }
 
-}  // namespace
-
-WindowPlan windows_of(const store::Datastore& store, const model::Loaded& loaded) {
-  const std::string name = store.name() + "/" + store::kManifestName;
-  const auto& sources = store.manifest().sources;
-  if (sources.empty() || !sources[0].windows.contains("window"))
-    core::bad_usage(
-        "{}: was built from sentence pairs; a context without a source has no key", store.name());
-  const core::Json& windows = sources[0].windows;
-  WindowOptions options;
-  options.window = core::get<std::int64_t>(windows, "window", name);
-  options.stride = core::get<std::int64_t>(windows, "stride", name);
-  options.carry = core::get<std::string>(windows, "carry", name);
-  WindowPlan plan = plan_windows(options, *loaded.model, loaded.facts);
-  plan.beginning = beginning_of(store, windows, loaded);
-  return plan;
-}
-
+// Returns the model's key (1, d_key), float32, CPU, after `tokens`. The key comes from the last
+// window that ends with these tokens, as for a text's first rows; carried State covers all tokens.
+// Throws Error{usage} for no tokens, Error{bad_data} for a token outside the vocabulary.
 torch::Tensor context_key(nn::Model& model, const WindowPlan& windows,
     const std::vector<std::uint32_t>& tokens, torch::Device device) {
   const torch::NoGradGuard no_gradient;
@@ -86,6 +71,24 @@ torch::Tensor context_key(nn::Model& model, const WindowPlan& windows,
     begin = end;
   }
   return g[0].slice(0, -1).to(torch::kCPU, torch::kFloat32).contiguous();
+}
+
+}  // namespace
+
+WindowPlan windows_of(const store::Datastore& store, const model::Loaded& loaded) {
+  const std::string name = store.name() + "/" + store::kManifestName;
+  const auto& sources = store.manifest().sources;
+  if (sources.empty() || !sources[0].windows.contains("window"))
+    core::bad_usage(
+        "{}: was built from sentence pairs; a context without a source has no key", store.name());
+  const core::Json& windows = sources[0].windows;
+  WindowOptions options;
+  options.window = core::get<std::int64_t>(windows, "window", name);
+  options.stride = core::get<std::int64_t>(windows, "stride", name);
+  options.carry = core::get<std::string>(windows, "carry", name);
+  WindowPlan plan = plan_windows(options, *loaded.model, loaded.facts);
+  plan.beginning = beginning_of(store, windows, loaded);
+  return plan;
 }
 
 void StoreSearchOptions::fields(core::FieldList& f) {

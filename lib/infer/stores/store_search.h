@@ -12,12 +12,6 @@ namespace infer {
 /// Error{bad_data} for windows that the model does not support.
 WindowPlan windows_of(const store::Datastore& store, const model::Loaded& loaded);
 
-/// Returns the model's key (1, d_key), float32, CPU, after `tokens`. The key comes from the last
-/// window that ends with these tokens, as for a text's first rows; carried State covers all tokens.
-/// Throws Error{usage} for no tokens, Error{bad_data} for a token outside the vocabulary.
-torch::Tensor context_key(nn::Model& model, const WindowPlan& windows,
-    const std::vector<std::uint32_t>& tokens, torch::Device device);
-
 struct StoreSearchOptions {
   std::string store;
   std::vector<std::string> contexts;  ///< empty: the lines of stdin
@@ -43,7 +37,8 @@ class StoreSearch {
   /// model::load(), store::Datastore and windows_of().
   StoreSearch(const StoreSearchOptions& options, torch::Device device);
   /// Finds the nearest entries of a context. If the model has no tokenizer, texts and tokens are
-  /// ids. Throws the errors of TextOrIds and context_key().
+  /// ids. Throws the errors of TextOrIds, Error{usage} for no tokens, and Error{bad_data} for a token
+  /// outside the vocabulary.
   NearEntries find(const std::string& context);
   /// Searches for each context of the options, in order.
   void find_all(const std::function<void(const NearEntries&)>& found);

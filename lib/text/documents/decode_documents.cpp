@@ -48,6 +48,40 @@ void print_typed_documents(const shard::Dataset& data, std::uint64_t count, core
   }
 }
 
+// Prints the elements of each of the first `count` documents on one line.
+void print_documents(const shard::Dataset& data, std::uint64_t count, core::Output& out) {
+  data.header().dtype == shard::Dtype::f32 ? print_typed_documents<float>(data, count, out)
+                                           : print_typed_documents<std::uint64_t>(data, count, out);
+}
+
+// Prints the text of the first `count` documents, each followed by a newline. Throws
+// Error{bad_data} for a shard without a tokenizer and for a kind without text.
+void print_text(const shard::Dataset& data, std::uint64_t count, core::Output& out) {
+  shard::expect_kind(data.header(), {shard::Kind::tokens, shard::Kind::pairs}, data.name());
+  if (data.header().tokenizer.empty())
+    core::bad_data("{}: has no tokenizer; --by-document prints ids", data.name());
+  const auto tokenizer = parse_tokenizer(data.header().tokenizer, data.name());
+  const auto end_of_document = end_of_document_of(data, *tokenizer);
+  StreamDecoder decoder(tokenizer);
+  std::vector<std::uint32_t> ids;
+  std::uint64_t at = 0;
+  for (std::size_t i = 0; i < data.documents().size() && i < count; ++i) {
+    decoder.restart();
+    bool line_ended = false;
+    while (at < data.documents().end[i]) {
+      ids.resize(std::min<std::uint64_t>(data.documents().end[i] - at, 1 << 16));
+      data.read(at, std::span(ids));
+      at += ids.size();
+      std::string text;
+      for (const auto id : ids)
+        if (id != end_of_document) decoder.push(id, text);
+      out.write(text);
+      if (!text.empty()) line_ended = text.back() == '\n';
+    }
+    if (!line_ended) out.write("\n");
+  }
+}
+
 }  // namespace
 
 void decode_documents(const shard::Dataset& data, const TokenizerPtr& tokenizer,
@@ -144,37 +178,6 @@ void print_elements(
             : reader.header().dtype == shard::Dtype::f32
                 ? each_row<float>(reader, count, width, print)
                 : each_row<std::uint64_t>(reader, count, width, print);
-  }
-}
-
-void print_documents(const shard::Dataset& data, std::uint64_t count, core::Output& out) {
-  data.header().dtype == shard::Dtype::f32 ? print_typed_documents<float>(data, count, out)
-                                           : print_typed_documents<std::uint64_t>(data, count, out);
-}
-
-void print_text(const shard::Dataset& data, std::uint64_t count, core::Output& out) {
-  shard::expect_kind(data.header(), {shard::Kind::tokens, shard::Kind::pairs}, data.name());
-  if (data.header().tokenizer.empty())
-    core::bad_data("{}: has no tokenizer; --by-document prints ids", data.name());
-  const auto tokenizer = parse_tokenizer(data.header().tokenizer, data.name());
-  const auto end_of_document = end_of_document_of(data, *tokenizer);
-  StreamDecoder decoder(tokenizer);
-  std::vector<std::uint32_t> ids;
-  std::uint64_t at = 0;
-  for (std::size_t i = 0; i < data.documents().size() && i < count; ++i) {
-    decoder.restart();
-    bool line_ended = false;
-    while (at < data.documents().end[i]) {
-      ids.resize(std::min<std::uint64_t>(data.documents().end[i] - at, 1 << 16));
-      data.read(at, std::span(ids));
-      at += ids.size();
-      std::string text;
-      for (const auto id : ids)
-        if (id != end_of_document) decoder.push(id, text);
-      out.write(text);
-      if (!text.empty()) line_ended = text.back() == '\n';
-    }
-    if (!line_ended) out.write("\n");
   }
 }
 

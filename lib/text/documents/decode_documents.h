@@ -47,13 +47,6 @@ class ShardText {
 void print_elements(
     const std::vector<std::string>& paths, std::uint64_t count, bool raw, core::Output& out);
 
-/// Prints the elements of each of the first `count` documents on one line.
-void print_documents(const shard::Dataset& data, std::uint64_t count, core::Output& out);
-
-/// Prints the text of the first `count` documents, each followed by a newline. Throws
-/// Error{bad_data} for a shard without a tokenizer and for a kind without text.
-void print_text(const shard::Dataset& data, std::uint64_t count, core::Output& out);
-
 /// PrintOptions says what to print of shards.
 struct PrintOptions {
   bool whole = true;  ///< everything, or only the first `count`
