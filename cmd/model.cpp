@@ -1,14 +1,15 @@
 // model: inspects, checks, exports, merges and imports models.
 //
 // DIR: a model's folder (man 5 model), a transformers folder, or a GGUF file. FILE: a GGUF file, a
-// checkpoint of torch.save, or its folder. stdout: figures (info, verify), a record of what was
-// written (export, merge, import). -o: a folder, or a GGUF file.
+// checkpoint of torch.save or RWKV-LM, or its folder. stdout: figures (info, verify), a record of
+// what was written (export, merge, import). -o: a folder, a GGUF file or a file of RWKV-LM.
 
 #include "cli/progress.h"
 #include "model/adapter.h"
 #include "model/export_model.h"
 #include "model/import_model.h"
 #include "model/model_report.h"
+#include "model/rwkv_file.h"
 #include "nn/base/runtime.h"
 
 namespace {
@@ -40,8 +41,8 @@ struct Merge : Export {
 struct Import : model::ImportOptions {
   std::string file;
   void fields(core::FieldList& f) {
-    f.positional("FILE", file, "GGUF file, or a checkpoint of torch.save, or its folder").required =
-        true;
+    f.positional("FILE", file, "GGUF file, a checkpoint of torch.save or RWKV-LM, or its folder")
+        .required = true;
     ImportOptions::fields(f);
   }
 };
@@ -88,17 +89,24 @@ void write_gguf(
   cli::write_receipt(context, {{"model", context.output}, {"architecture", written.architecture}});
 }
 
-// Writes a model and its adapter as a folder, with export_model() or merge_model(), or as a GGUF
-// file.
+void write_rwkv(
+    const model::Loaded& loaded, const model::ExportOptions& options, const cli::Context& context) {
+  model::export_rwkv(loaded, options.dtype, context.output);
+  cli::write_receipt(context, {{"model", context.output}, {"architecture", "rwkv7"}});
+}
+
+// Writes a model and its adapter as a folder, with export_model() or merge_model(), or as a
+// file of llama.cpp or RWKV-LM.
 int write_model(const Export& options, const cli::Context& context,
     decltype(model::export_model)* make_folder) {
   expect_folder_to_write(context);
   start(context);
   const auto loaded = model::load(options.folder, torch::kCPU, torch::kFloat32, options.adapter);
-  if (options.form == "gguf") {
+  if (options.form != "transformers") {
     if (!options.results.empty())
       core::bad_usage("--results: requires --output-format transformers");
-    write_gguf(loaded, options, context);
+    if (options.form == "gguf") write_gguf(loaded, options, context);
+    else write_rwkv(loaded, options, context);
     return 0;
   }
   const auto found = make_folder(loaded, options, context.output);
@@ -139,13 +147,14 @@ int model_main(int argc, char** argv) {
           cli::command("verify",
               "Check all files that a program would read; exit with 65 on an error.",
               "  model verify model", checked, verify_models, {"DIR"}),
-          cli::command("export", "Export a model as a folder of transformers or as a GGUF file.",
+          cli::command("export",
+              "Export a model as a folder of transformers, a GGUF file or a file of RWKV-LM.",
               "  model export model --family gpt2 -o gpt2", given, export_folder,
               {"DIR", "adapter"}),
           cli::command("merge", "Merge a LoRA adapter into the weights of a model.",
               "  model merge base adapter -o merged", both, merge_adapter, {"DIR", "ADAPTER"}),
           cli::command("import",
-              "Convert a GGUF file, or a checkpoint of nanoGPT or fairseq, to a model.",
+              "Convert a GGUF file, or a checkpoint of nanoGPT, fairseq or RWKV-LM, to a model.",
               "  model import -t gpt2.json ckpt.pt -o model", brought, import_file,
               {"FILE", "tokenizer"})});
 }

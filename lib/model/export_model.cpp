@@ -279,12 +279,14 @@ void ExportOptions::fields(core::FieldList& f) {
       family_names());
   f("dtype", dtype, "data type of the weights; auto: that of the model's files",
       {"auto", "float32", "bfloat16", "float16", "q8_0", "q4_0", "q4_1"});
-  f("output-format", form, "a folder for transformers, or a GGUF file for llama.cpp",
-      {"transformers", "gguf"});
+  f("output-format", form,
+      "a folder for transformers, a GGUF file for llama.cpp, or a file of RWKV-LM",
+      {"transformers", "gguf", "rwkv"});
   f("results", results, "JSON file of figures, such as those of eval-ppl --json, for README.md");
 }
 
 void set_type(const nn::Model& model, const std::string& name, torch::Dtype stored) {
+  if (name.starts_with("q")) core::bad_usage("--dtype {}: requires --output-format gguf", name);
   torch::Dtype type = stored;
   if (name == "auto") {
     if (!holds_exactly(model, type)) type = torch::kFloat32;
@@ -322,8 +324,6 @@ NewModelFolder::NewModelFolder(const std::string& folder)
 
 ExportReport export_model(
     const Loaded& loaded, const ExportOptions& options, const std::string& folder) {
-  if (options.dtype.starts_with("q"))
-    core::bad_usage("--dtype {}: requires --output-format gguf", options.dtype);
   const NewModelFolder locked(folder);
   std::string type = options.family.empty() ? loaded.family : options.family;
   if (type.empty()) {

@@ -17,14 +17,14 @@ std::shared_ptr<const nn::Model> in_shape_of(
 
 /// Rounds the weights to the type `name`: float32, bfloat16, float16; auto: `stored` if it
 /// represents the weights exactly, else float32. Throws Error{bad_data} that names a weight which
-/// is not finite in the type.
+/// is not finite in the type, and Error{usage} for another name.
 void set_type(const nn::Model& model, const std::string& name, torch::Dtype stored);
 
 /// Options that select the family and the number type.
 struct ExportOptions {
   std::string family;  ///< empty: the folder's family, else the first one that supports the model
   std::string dtype = "auto";
-  std::string form = "transformers";  ///< or gguf, see GgufExport
+  std::string form = "transformers";  ///< or gguf, see GgufExport; or rwkv, see rwkv_file.h
   std::string results = {};           ///< file of figures for README.md; empty: none
   void fields(core::FieldList& f);
 };

@@ -7,6 +7,7 @@
 #include "core/file_text.h"
 #include "core/path_kind.h"
 #include "model/export_model.h"
+#include "model/rwkv_file.h"
 #include "nn/base/runtime.h"
 #include "nn/layers/layers.h"
 #include "text/formats/tokenizer_json.h"
@@ -109,6 +110,12 @@ std::map<std::string, std::set<std::string>> pickled_files(const std::string& fo
   return files;
 }
 
+torch::Tensor take_named(StateDict& weights, const std::string& name, bool own_type = false) {
+  if (name.empty() || name == "__metadata__")
+    core::bad_data("{}: \"{}\" is not a valid name of a tensor", weights.origin(), name);
+  return weights.take(name, own_type);
+}
+
 // Buffers such as masks are skipped; some have integer types.
 NamedTensors pickled_tensors(const std::string& folder, const Family* family) {
   std::map<std::string, torch::Tensor> tensors;
@@ -121,9 +128,7 @@ NamedTensors pickled_tensors(const std::string& folder, const Family* family) {
             "{}: has no tensor {}, although {} names it", path, name, folder + kPickledIndex);
     for (const auto& name : weights.left()) {
       if (is_buffer(family, name)) continue;
-      if (name.empty() || name == "__metadata__")
-        core::bad_data("{}: \"{}\" is not a valid name of a tensor", path, name);
-      if (!tensors.emplace(name, weights.take(name)).second)
+      if (!tensors.emplace(name, take_named(weights, name)).second)
         core::bad_data("{}: tensor {} also occurs in another file", path, name);
       if (!expected.empty() && expected.count(name) == 0)
         core::bad_data("{}: tensor {} is not in {}", path, name, folder + kPickledIndex);
@@ -136,6 +141,39 @@ NamedTensors pickled_tensors(const std::string& folder, const Family* family) {
 bool has_pickled_weights(const std::string& folder) {
   return core::exists(folder + "/config.json") &&
          (core::exists(folder + kPickled) || core::exists(folder + kPickledIndex));
+}
+
+ImportReport import_rwkv(TensorMap tensors, const std::string& path, const ImportOptions& options,
+    const std::string& folder) {
+  const auto config = rwkv_config(tensors, path);
+  const auto tokenizer = tokenizer_for(options, config.vocabulary);
+  core::MemorySink sink;
+  write_safetensors(sink, {tensors.begin(), tensors.end()});
+  tensors.clear();
+  const TensorFiles files(
+      std::make_unique<SafetensorsReader>(std::make_unique<core::RandomMemory>(sink.bytes, path)));
+  const auto model = read_model(config, path, files).model;
+  set_type(*model, "auto", stored_type(files, config.family));
+  const core::OrderedJson facts = {
+      {"memory", "none"}, {"imported", {{"program", "RWKV-LM"}}}, {"family", "rwkv7"}};
+  const bool was_there = save_once(folder, *model, facts, tokenizer);
+  return {"RWKV-LM", config.options.arch, model->parameter_count(), was_there};
+}
+
+TensorMap rwkv_tensors(const std::string& path) {
+  TensorMap tensors = read_safetensors(path);
+  if (!tensors.contains(kRwkvEmbedding))
+    core::bad_data("{}: not a file of RWKV-LM: it has no {}; give a folder with config.json to -m",
+        path, kRwkvEmbedding);
+  return tensors;
+}
+
+TensorMap rwkv_tensors(const TorchFile& file) {
+  StateDict weights(file, file.root(), {});
+  TensorMap tensors;
+  for (const auto& name : weights.left())
+    tensors[name] = take_named(weights, name, /*own_type=*/true);
+  return tensors;
 }
 
 }  // namespace
@@ -166,8 +204,12 @@ ImportReport import_model(
   const NewModelFolder locked(folder);
   if (is_gguf(given)) return import_gguf(given, options, folder);
   if (has_pickled_weights(given)) return import_transformers(given, options, folder);
+  if (given.ends_with(".safetensors"))
+    return import_rwkv(rwkv_tensors(given), given, options, folder);
   const auto path = checkpoint_at(given);
   const TorchFile file(path);
+  if (file.root().find(kRwkvEmbedding) != nullptr)
+    return import_rwkv(rwkv_tensors(file), path, options, folder);
   const ImportedModel read = read_checkpoint(file);
   const auto tokenizer = tokenizer_for(options, read.vocabulary);
   const auto model = made_of(read, path);

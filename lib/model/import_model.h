@@ -26,12 +26,12 @@ ImportedModel read_checkpoint(const TorchFile& file);
 /// Creates the model; `origin` names the file.
 std::shared_ptr<nn::Model> made_of(const ImportedModel& read, const std::string& origin);
 
-/// Imports `given`: a GGUF file; a file of torch.save; a folder with ckpt.pt, checkpoint_best.pt or
-/// checkpoint_last.pt; or a transformers folder with pytorch_model.bin. Writes `folder` as
-/// save_once() does. Executes nothing from the file. Throws Error{no_input}; Error{bad_data} for a
-/// file that is corrupt, that no map of model/imports accepts, or whose tensors contradict its
-/// options; Error{bad_config} for unsupported options; Error{cannot_create} if `folder` contains
-/// another model.
+/// Imports `given`: a GGUF file; a file of torch.save; a file of RWKV-LM, also in safetensors; a
+/// folder with ckpt.pt, checkpoint_best.pt or checkpoint_last.pt; or a transformers folder with
+/// pytorch_model.bin. Writes `folder` as save_once() does. Executes nothing from the file. Throws
+/// Error{no_input}; Error{bad_data} for a file that is corrupt, that no map of model/imports
+/// accepts, or whose tensors contradict its options; Error{bad_config} for unsupported options;
+/// Error{cannot_create} if `folder` contains another model.
 ImportReport import_model(
     const std::string& given, const ImportOptions& options, const std::string& folder);
 

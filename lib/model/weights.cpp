@@ -4,6 +4,7 @@
 
 #include "core/collect.h"
 #include "model/adapter.h"
+#include "model/families/rwkv7.h"
 #include "nn/base/pages.h"
 #include "nn/base/runtime.h"
 #include "nn/layers/ngram_memory.h"
@@ -90,12 +91,12 @@ bool equal_tensors(const TensorFiles& files, const std::string& a, const std::st
   return true;
 }
 
-// Returns the layout of the experts' tensors. Throws Error{bad_data} if the files have fewer
-// tensors than there are experts.
+// Returns the layout of the tensors of experts, or of an RWKV-7's token shifts. Throws
+// Error{bad_data} if the files have fewer tensors than there are experts.
 ExpertTensors experts_in(const Config& config, const TensorFiles& files) {
   const auto& options = config.options;
   const auto count = options.transformer.experts.count;
-  if (config.family == nullptr || count == 0) return ExpertTensors::each;
+  if (config.family == nullptr) return ExpertTensors::each;
   const auto name = stacked_name(*config.family);
   if (files.has(name) || files.has(bare_name(*config.family, name))) return ExpertTensors::stacked;
   if (options.shape.layers * count > static_cast<std::int64_t>(files.size()))
@@ -237,8 +238,9 @@ std::string StoredWeights::fault(const Weight& weight, const Piece& piece) const
   const auto& entry = files_.entry(piece.tensor);
   const auto& file = files_.file_of(piece.tensor);
   if (entry.shape != shape)
-    return fmt::format("{}: tensor {} has shape {}, but config.json requires {}", file,
-        piece.tensor, print(entry.shape), print(shape));
+    return fmt::format("{}: tensor {} has shape {}, but {} requires {}", file, piece.tensor,
+        print(entry.shape),
+        config_.family == &rwkv_file_family() ? "the first block" : "config.json", print(shape));
   if (!c10::isFloatingType(entry.dtype))
     return fmt::format("{}: tensor {} has type {}, which is not floating point", file, piece.tensor,
         c10::toString(entry.dtype));

@@ -182,6 +182,33 @@ END
   no_leftovers
 }
 
+@test "import and export: a file of RWKV-LM is a model here, and comes back" {
+  model import "$golden/checkpoints/rwkv7.pth" -o rwkv --json >line
+  [ "$(field program <line)" = RWKV-LM ]
+  model verify rwkv
+  model info --json rwkv >info
+  [ "$(field arch <info)" = rwkv7 ]
+  [ "$(jq -c '.types | keys' info)" = '["BF16"]' ]
+  model export rwkv --output-format rwkv -o back.pth
+  model import back.pth -o again
+  cmp rwkv/model.safetensors again/model.safetensors
+  model export rwkv --output-format rwkv --dtype float32 -o back.safetensors
+  model import back.safetensors -o wide
+  [ "$(model info --json wide | field fingerprint)" = "$(field fingerprint <info)" ]
+  says 64 "--dtype q8_0: requires --output-format gguf" model export rwkv --output-format rwkv --dtype q8_0 -o x.pth
+  says 64 "requires --output-format transformers" model export rwkv --output-format rwkv --results info -o x.pth
+  says 78 "cannot be exported as RWKV-LM: arch is transformer, not rwkv7" model export trained --output-format rwkv -o x.pth
+  says 78 "cannot be exported as rwkv7: rwkv7: \"norm_eps\": 1e-05 with heads of 4 channels" model export rwkv --family rwkv7 -o x
+  # The folder of flash-linear-attention is a model as it is.
+  model export "$golden/families/rwkv7" -o fla
+  [ "$(model info --json fla | field family)" = rwkv7 ]
+  [ "$(model info --json fla | field fingerprint)" = "$(model info --json "$golden/families/rwkv7" | field fingerprint)" ]
+  head -c 3000 "$golden/checkpoints/rwkv7.pth" >cut.pth
+  says 65 "cut short or malformed" model import cut.pth -o other
+  [ ! -e x.pth ] && [ ! -e x ] && [ ! -e other ]
+  no_leftovers
+}
+
 @test "a pipe in a model's folder is refused, not waited for" {
   for file in config.json model.safetensors tokenizer.json; do
     rm -rf piped && cp -r "$golden"/families/llama piped

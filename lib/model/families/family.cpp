@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "core/collect.h"
+#include "model/families/rwkv7.h"
 #include "nn/base/architecture.h"
 #include "nn/layers/positions.h"
 
@@ -20,7 +21,7 @@ const std::vector<Family>& families() {
       {"gpt_neox", neox_keys}, {"opt", opt_keys}, {"gpt_neo", neo_keys}, {"gemma", gemma1_keys},
       {"gemma2", gemma2_keys}, {"gemma3_text", gemma3_keys}, {"phi", phi_keys},
       {"mixtral", mixtral_keys}, {"qwen3_moe", qwen3_moe_keys}, {"olmoe", olmoe_keys},
-      {"mamba", mamba_keys}, {"mamba2", mamba2_keys}};
+      {"mamba", mamba_keys}, {"mamba2", mamba2_keys}, {"rwkv7", rwkv7_keys}};
   return all;
 }
 
@@ -77,6 +78,7 @@ core::OrderedJson function_of(const nn::ModelOptions& options) {
   if (options.arch != "transformer") {
     if (options.arch == "mamba") kept.shape.heads = nn::ShapeOptions().heads;  // has none
     kept.mamba2 = options.mamba2, kept.mixers = options.mixers;
+    kept.transformer.bias = options.transformer.bias;
     kept.gla.convolution = options.gla.convolution;
     kept.transformer.norm_epsilon = options.transformer.norm_epsilon;
   } else {
@@ -109,8 +111,7 @@ bool is_of_experts(const std::vector<std::string>& theirs) {
 
 std::vector<std::int64_t> rows_of(
     std::size_t pieces, const nn::ModelOptions& options, std::int64_t rows) {
-  if (pieces == 1) return {rows};
-  if (pieces == 2) return {rows / 2, rows - rows / 2};
+  if (pieces != 3) return std::vector(pieces, rows / static_cast<std::int64_t>(pieces));
   const auto heads = nn::head_shape(options.shape, options.transformer);
   return {heads.d_query(), heads.d_key(), heads.d_key()};
 }
@@ -278,6 +279,7 @@ std::vector<std::int64_t> Piece::shape_there(torch::IntArrayRef shape) const {
   auto there = shape.vec();
   there[0] = layout == Layout::after_two ? rows + kPaddingRows : rows;
   if (layout == Layout::transposed) std::swap(there[0], there[1]);
+  if (layout == Layout::taps && there.size() == 1) return {1, 1, rows};  // RWKV-7
   if (layout == Layout::taps) there.insert(there.begin() + 1, 1);
   if (layout == Layout::by_part) {
     there[0] = rows / parts;
@@ -290,7 +292,8 @@ torch::Tensor Piece::there(const torch::Tensor& rows_here) const {
   switch (layout) {
     case Layout::as_is: break;
     case Layout::transposed: return rows_here.t();
-    case Layout::taps: return rows_here.unsqueeze(1);
+    case Layout::taps:
+      return rows_here.dim() == 1 ? rows_here.view({1, 1, -1}) : rows_here.unsqueeze(1);
     case Layout::by_head:
       return rows_here.unflatten(0, {3, parts, -1}).transpose(0, 1).flatten(0, 2);
     case Layout::after_two: return torch::constant_pad_nd(rows_here, {0, 0, kPaddingRows, 0});
@@ -303,7 +306,7 @@ torch::Tensor Piece::here(const torch::Tensor& tensor) const {
   switch (layout) {
     case Layout::as_is: break;
     case Layout::transposed: return tensor.t();
-    case Layout::taps: return tensor.squeeze(1);
+    case Layout::taps: return tensor.size(0) == 1 ? tensor.flatten() : tensor.squeeze(1);
     case Layout::by_head: return tensor.unflatten(0, {parts, 3, -1}).transpose(0, 1).flatten(0, 2);
     case Layout::after_two: return tensor.slice(0, kPaddingRows);
     case Layout::by_part: return tensor.flatten(0, 1);
@@ -324,15 +327,17 @@ std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& optio
     core::bug("{} cannot be expressed in a file of {}", weight, family->type);
   const auto& [ours, theirs] = *module;
   const std::string kind = is_parameter ? "" : weight.substr(dot);
-  const auto count = is_of_experts(theirs) ? options.transformer.experts.count : 1;
+  const bool of_experts = is_of_experts(theirs);  // otherwise the token shifts of an RWKV-7
+  const auto count = of_experts ? options.transformer.experts.count : 1;
   if (const auto stacked = row.stacked.find(ours);
       experts == ExpertTensors::stacked && stacked != row.stacked.end())
     return {{with_number(stacked->second, number), 0, rows,
-        is_of_experts(theirs) ? Layout::by_part : Layout::as_is, count}};
+        of_experts || theirs.size() > 1 ? Layout::by_part : Layout::as_is,
+        of_experts ? count : std::ssize(theirs)}};
   const auto found = row.layouts.find(ours);
   auto layout = found == row.layouts.end() ? Layout::as_is : found->second;
-  if ((layout == Layout::transposed || layout == Layout::taps) && kind != ".weight")
-    layout = Layout::as_is;  // a vector
+  if ((layout == Layout::transposed || layout == Layout::taps) && kind == ".bias")
+    layout = Layout::as_is;
   const auto sizes = rows_of(theirs.size(), options, rows / count);
   std::vector<Piece> pieces;
   std::int64_t begin = 0;
@@ -340,17 +345,16 @@ std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& optio
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       const auto tensor = with_number(with_number(theirs[i], number), std::to_string(expert), 'E');
       pieces.push_back({tensor + kind, begin, sizes[i], layout,
-          layout == Layout::by_part ? options.mamba2.width(options.shape.d_model)
-                                    : options.shape.heads});
+          options.arch == "mamba" ? options.mamba2.width(options.shape.d_model)
+                                  : options.shape.heads});
       begin += sizes[i];
     }
   return pieces;
 }
 
 std::string stacked_name(const Family& family) {
-  for (const auto& [ours, tensor] : family.row.stacked)
-    if (is_of_experts(family.row.modules.at(ours))) return with_number(tensor, "0");
-  return {};
+  const auto& stacked = family.row.stacked;
+  return stacked.empty() ? "" : with_number(stacked.begin()->second, "0");
 }
 
 double factor_of(const std::vector<WeightFactor>& factors, const std::string& weight) {

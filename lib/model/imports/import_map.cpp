@@ -83,7 +83,7 @@ std::vector<std::int64_t> StateDict::shape(const std::string& name, std::size_t 
   return shape;
 }
 
-torch::Tensor StateDict::take(const std::string& name) {
+torch::Tensor StateDict::take(const std::string& name, bool own_type) {
   const auto place = file_.place(value(name), name);
   const auto width = c10::elementSize(place.dtype);
   taken_ += static_cast<std::uint64_t>(place.elements()) * width;
@@ -96,7 +96,7 @@ torch::Tensor StateDict::take(const std::string& name) {
     core::bad_data("{}: tensor {} has type {}, which is not floating point", origin(), name,
         c10::toString(tensor.scalar_type()));
   done_.insert(name);
-  return tensor.to(torch::kFloat32);
+  return own_type ? tensor : tensor.to(torch::kFloat32);
 }
 
 void StateDict::expect_makes(std::int64_t rows, std::int64_t columns, const std::string& what) {
@@ -253,6 +253,7 @@ const ImportMap& import_map_of(const TorchFile& file) {
     if (map->takes(file.root())) return *map;
     programs.push_back(map->program);
   }
+  programs.emplace_back("RWKV-LM");  // rwkv_file.h
   std::vector<std::string> keys;
   const auto& items =
       file.root().kind == PickleKind::dict ? file.root().items : std::vector<const PickleValue*>();

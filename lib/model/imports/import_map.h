@@ -24,9 +24,10 @@ class StateDict {
   bool same(const std::string& a, const std::string& b) const;
   /// Throws Error{bad_data} for a tensor with another number of dimensions than `dimensions`.
   std::vector<std::int64_t> shape(const std::string& name, std::size_t dimensions) const;
-  /// Returns a tensor as float32. Throws Error{bad_data} that names a missing tensor, and if the
-  /// taken tensors exceed a multiple of the file's size (many names for one storage).
-  torch::Tensor take(const std::string& name);
+  /// Returns a tensor as float32, or in its own type. Throws Error{bad_data} that names a missing
+  /// tensor, and if the taken tensors exceed a multiple of the file's size (many names for one
+  /// storage).
+  torch::Tensor take(const std::string& name, bool own_type = false);
   /// Accounts for a computed float32 matrix before its allocation. Throws Error{bad_data} that
   /// names `what` if all such matrices exceed a large multiple of the file's size.
   void expect_makes(std::int64_t rows, std::int64_t columns, const std::string& what);

@@ -80,6 +80,9 @@ struct MixerFacts {
 /// published: exp(a_log) from 1 to 16, softplus(a_bias) from 0.001 to 0.1.
 void first_decays(torch::Tensor& a_log, torch::Tensor& a_bias);
 
+/// Returns the ranks of an rwkv7's low-rank maps of decays, rates, values and gates, as published.
+std::vector<std::int64_t> rwkv7_ranks(std::int64_t d_model);
+
 /// The mixers, each in the file of its name; gla, delta, retnet and linear in gla.cpp.
 extern const MixerFacts delta_mixer, gla_mixer, h3_mixer, hyena_mixer, kda_mixer, linear_mixer,
     mamba_mixer, mamba2_mixer, retnet_mixer, rwkv4_mixer, rwkv7_mixer, s4d_mixer, window_mixer;

@@ -22,11 +22,6 @@ using torch::Tensor;
 
 constexpr double kGroupEpsilon = 64e-5;  // of the norms of heads
 
-std::int64_t lora_rank(double factor, double power, std::int64_t d) {
-  return std::max<std::int64_t>(
-      32, 32 * std::llround(factor * std::pow(static_cast<double>(d), power) / 32));
-}
-
 /// x (B, T, d) of the tokens before. The State keeps the last token's x as NAME (B, 1, d).
 Tensor before(const Tensor& x, const MixerCall& call, const std::string& name) {
   return call.after_past(x, 1, name).narrow(1, 0, x.size(1));
@@ -46,10 +41,11 @@ class Rwkv7Mixer : public Mixer, public OwnFirstValues {
     if (d_ % heads_ != 0) core::bad_config("heads: {} does not divide d-model {}", heads_, d_);
     mix_ = register_parameter("mix", blank({kMixes * d_}));
     for (const char* const name : {"r", "k", "v"}) maps_.push_back(add_matrix(name, d_, d_, false));
-    lora_w_ = add_lora("w", lora_rank(1.8, 0.5, d_), true);
-    lora_a_ = add_lora("a", lora_rank(1.8, 0.5, d_), true);
-    if (layer > 0) lora_v_ = add_lora("v", lora_rank(1.3, 0.5, d_), true);
-    lora_g_ = add_lora("g", lora_rank(0.6, 0.8, d_), false);
+    const auto ranks = rwkv7_ranks(d_);
+    lora_w_ = add_lora("w", ranks[0], true);
+    lora_a_ = add_lora("a", ranks[1], true);
+    if (layer > 0) lora_v_ = add_lora("v", ranks[2], true);
+    lora_g_ = add_lora("g", ranks[3], false);
     removed_ = register_parameter("key_removed", blank({d_}));
     added_ = register_parameter("key_added", blank({d_}));
     bonus_ = register_parameter("bonus", blank({d_}));
@@ -149,6 +145,13 @@ class Rwkv7Network : public Mixer, public OwnFirstValues {
 };
 
 }  // namespace
+
+std::vector<std::int64_t> rwkv7_ranks(std::int64_t d_model) {
+  const auto rank = [d = static_cast<double>(d_model)](double factor, double power) {
+    return std::max<std::int64_t>(32, 32 * std::llround(factor * std::pow(d, power) / 32));
+  };
+  return {rank(1.8, 0.5), rank(1.8, 0.5), rank(1.3, 0.5), rank(0.6, 0.8)};
+}
 
 const MixerFacts rwkv7_mixer{.name = "rwkv7",
     .make = make_mixer<Rwkv7Mixer>,

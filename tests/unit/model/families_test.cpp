@@ -1,6 +1,7 @@
 // Families of transformers' models: small folders that transformers wrote, in several files, with
 // its results; the way back; and refusals. tests/golden/hf_families.py wrote the folders, and
-// hf_families.bats runs transformers itself.
+// hf_families.bats runs transformers itself. rwkv7 is of flash-linear-attention: rwkv7.py wrote its
+// folder, with the results of a plain reading.
 
 #include "folder_of_test.h"
 #include "model/families/family.h"
@@ -16,7 +17,7 @@ namespace fs = std::filesystem;
 
 const char* const kFamilies[] = {"llama", "mistral", "qwen2", "qwen3", "olmo2", "gpt_neox", "opt",
     "phi3", "gpt_neo", "gemma", "gemma2", "gemma3_text", "mixtral", "qwen3_moe", "olmoe", "mamba",
-    "mamba2"};
+    "mamba2", "rwkv7"};
 
 GoldenNll golden(const std::string& family) {
   DOCTEST_REQUIRE_MESSAGE(
@@ -221,6 +222,58 @@ DOCTEST_TEST_CASE("what our Mamba-2 does not compute is refused by key") {
   refused("hidden_act", "relu");
   refused("time_step_limit", {0.001, {{"__float__", "Infinity"}}});
   refused("time_step_limit", {0.0, 0.1});
+}
+
+DOCTEST_TEST_CASE("what our RWKV-7 does not compute is refused by key") {
+  const auto refused = [](const std::string& key, const core::Json& value,
+                           const std::string& changed = {}) {
+    const Copy folder("rwkv7");
+    folder.change("config.json", [&](auto& c) { c[changed.empty() ? key : changed] = value; });
+    expect_error(Code::bad_config, '"' + key + '"', [&] { model::load(folder.path); });
+  };
+  refused("hidden_act", "relu");
+  refused("norm_first", false);
+  refused("attn", {{"layers", {1}}, {"num_heads", 2}});
+  refused("value_dim", 32);
+  refused("value_dim", {16, 32});
+  refused("head_dim", 3);
+  refused("v_low_rank_dim", nullptr);  // 16, not 32
+  refused("gate_low_rank_dim", 64);
+  // The epsilon of the heads' norms follows from both.
+  refused("norm_eps", 1e-5);
+  refused("norm_eps", 8, "head_dim");
+}
+
+DOCTEST_TEST_CASE("absent keys of an RWKV-7 have fla's defaults, and head_dim null is num_heads") {
+  const Copy folder("rwkv7");
+  const auto usual = model::load(folder.path).fingerprint;
+  folder.change("config.json", [](auto& c) {
+    for (const char* key : {"hidden_act", "norm_bias", "norm_first", "value_dim", "attn"})
+      c.erase(key);
+    c["head_dim"] = nullptr, c["num_heads"] = 4;
+  });
+  DOCTEST_CHECK((model::load(folder.path).fingerprint == usual));
+  // The width that the ratio gives, 40, is rounded up.
+  folder.change("config.json", [](auto& c) { c.erase("intermediate_size"); });
+  expect_error(Code::bad_data, "config.json requires (64, 16)", [&] { model::load(folder.path); });
+}
+
+DOCTEST_TEST_CASE("token shifts of an RWKV-7 in one tensor are those in six") {
+  const Copy folder("rwkv7");
+  const auto usual = model::load(folder.path).fingerprint;
+  auto tensors = model::read_safetensors(folder / "model.safetensors");
+  for (const std::string layer : {"model.layers.0.attn.x_", "model.layers.1.attn.x_"}) {
+    std::vector<torch::Tensor> shifts;
+    for (const char* use : {"r", "w", "k", "v", "a", "g"}) {
+      shifts.push_back(tensors.at(layer + use).flatten());
+      tensors.erase(layer + use);
+    }
+    tensors[layer + "x"] = torch::stack(shifts);
+  }
+  core::Output out(folder / "model.safetensors");
+  model::write_safetensors(out, {tensors.begin(), tensors.end()});
+  out.commit();
+  DOCTEST_CHECK((model::load(folder.path).fingerprint == usual));
 }
 
 DOCTEST_TEST_CASE("infinite numbers of a config.json are read as Python's json writes them") {

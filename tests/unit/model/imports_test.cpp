@@ -1,12 +1,13 @@
 // Checkpoints of other programs' trainers: their models give the log-probabilities of a plain
 // implementation, and errors name what is missing or unsupported. tests/golden/checkpoints.py wrote
-// them.
+// them, and rwkv7.py that of RWKV-LM.
 
 #include "core/io.h"
 #include "folder_of_test.h"
 #include "model/folder.h"
 #include "model/import_model.h"
 #include "model/imports/import_map.h"
+#include "model/rwkv_file.h"
 #include "model/tensor_files.h"
 #include "nll_of.h"
 #include "torch_bytes.h"
@@ -162,7 +163,7 @@ DOCTEST_TEST_CASE("what a checkpoint lacks, has too much or asks for is named") 
   refused(Code::bad_data, "transformer.wte.weight is not a dense tensor", called);
   overwrite(folder / "ckpt.pt", archive(dict({{unicode("weights"), whole(1)}}), {}));
   expect_error(Code::bad_data,
-      "not a checkpoint of nanoGPT, fairseq, Transformer-XL: it contains weights",
+      "not a checkpoint of nanoGPT, fairseq, Transformer-XL, RWKV-LM: it contains weights",
       [&] { model::import_model(folder / "ckpt.pt", {}, folder / "out"); });
 }
 
@@ -218,6 +219,127 @@ DOCTEST_TEST_CASE("a folder of transformers whose weights are pickled, in one fi
   expect_error(Code::bad_data, "a.bin: tensor " + names[3] + " is not in",
       [&] { model::import_model(folder.path, {}, folder / "three"); });
   DOCTEST_CHECK(!std::filesystem::exists(folder / "three"));
+}
+
+DOCTEST_TEST_CASE(
+    "a file of RWKV-LM gives a plain reading's log-probabilities, and is written back") {
+  const TemporaryFolder folder;
+  const std::string golden = kGoldenCheckpoints + "rwkv7";
+  const auto report = model::import_model(golden + ".pth", {}, folder / "m");
+  DOCTEST_CHECK((report.program == "RWKV-LM" && report.arch == "rwkv7"));
+  const auto expected = golden_nll(golden + ".json");
+  const auto exact = model::load(folder / "m", torch::kCPU, torch::kFloat64);
+  DOCTEST_CHECK(nll_gap(*exact.model, expected) < 1e-9);
+  const auto loaded = model::load(folder / "m");
+  DOCTEST_CHECK(nll_gap(*loaded.model, expected) < 1e-4);
+  DOCTEST_CHECK((loaded.stored_type == torch::kBFloat16));
+  DOCTEST_CHECK(loaded.facts.all["imported"]["program"] == "RWKV-LM");
+  for (const std::string name : {"a.pth", "a.safetensors"}) {
+    model::export_rwkv(model::load(folder / "m"), "auto", folder / name);
+    model::import_model(folder / name, {}, folder / ("of_" + name));
+    const auto again = model::load(folder / ("of_" + name));
+    DOCTEST_CHECK((again.fingerprint == loaded.fingerprint));
+    DOCTEST_CHECK((again.stored_type == torch::kBFloat16));
+  }
+  // The names and numbers of the file, with zeros up to the usual ranks, and without the maps that
+  // layer 0 does not use.
+  const auto published = model::read_safetensors(folder / "a.safetensors");
+  const model::TorchFile file(golden + ".pth");
+  model::StateDict weights(file, file.root(), {});
+  for (const auto& name : weights.left()) {
+    if (name.starts_with("blocks.0.att.v") && !name.ends_with("weight")) continue;
+    DOCTEST_CAPTURE(name);
+    const auto theirs = weights.take(name, /*own_type=*/true);
+    auto part = published.at(name);
+    const auto all = part.abs().sum().item<double>();
+    for (std::int64_t i = 0; i < part.dim(); ++i) part = part.narrow(i, 0, theirs.size(i));
+    DOCTEST_CHECK(part.equal(theirs));
+    DOCTEST_CHECK(part.abs().sum().item<double>() == all);
+  }
+  DOCTEST_CHECK(weights.left().size() == 3);
+  DOCTEST_CHECK(published.size() == 2 + 2 + 2 + 2 * 33 - 3);
+  DOCTEST_CHECK(published.at("blocks.1.att.w1").size(1) == 32);
+}
+
+DOCTEST_TEST_CASE("a trained RWKV-7 goes to a file of RWKV-LM and to fla, with the same function") {
+  for (const std::int64_t heads : {1, 4}) {
+    const TemporaryFolder folder;
+    nn::ModelOptions options;
+    options.arch = "rwkv7", options.shape.layers = static_cast<std::int64_t>(heads);
+    options.shape.d_model = 64, options.shape.heads = heads;
+    options.vocabulary.scale_embedding = heads == 1;
+    model::save(folder / "m", *random_model(options), {{"memory", "none"}}, "");
+    const auto loaded = model::load(folder / "m");
+    model::export_rwkv(loaded, "auto", folder / "a.pth");
+    model::import_model(folder / "a.pth", {}, folder / "again");
+    const auto again = model::load(folder / "again");
+    DOCTEST_CHECK(
+        std::abs(loss_of(*again.model, some_ids()) - loss_of(*loaded.model, some_ids())) < 1e-6);
+    // fla's epsilon is that of RWKV-LM only with heads of 64 channels.
+    DOCTEST_CHECK(again.family == (heads == 1 ? "rwkv7" : ""));
+    model::export_rwkv(again, "auto", folder / "b.pth");
+    model::import_model(folder / "b.pth", {}, folder / "third");
+    DOCTEST_CHECK((model::load(folder / "third").fingerprint == again.fingerprint));
+  }
+  auto other = small_gpt2();
+  const TemporaryFolder folder;
+  model::save(folder / "m", *random_model(other), {{"memory", "none"}}, "");
+  expect_error(Code::bad_config, "cannot be exported as RWKV-LM: arch is transformer, not rwkv7",
+      [&] { model::export_rwkv(model::load(folder / "m"), "auto", folder / "a.pth"); });
+  DOCTEST_CHECK(!std::filesystem::exists(folder / "a.pth"));
+}
+
+DOCTEST_TEST_CASE("what a file of RWKV-LM lacks, has too much or in another shape is named") {
+  const TemporaryFolder folder;
+  model::import_model(kGoldenCheckpoints + "rwkv7.pth", {}, folder / "m");
+  model::export_rwkv(model::load(folder / "m"), "auto", folder / "whole.safetensors");
+  const auto whole = model::read_safetensors(folder / "whole.safetensors");
+  const auto refused = [&](const std::string& part, auto change, Code code = Code::bad_data) {
+    auto tensors = whole;
+    change(tensors);
+    core::Output out(folder / "x.safetensors");
+    model::write_safetensors(out, {tensors.begin(), tensors.end()});
+    out.commit();
+    expect_error(
+        code, part, [&] { model::import_model(folder / "x.safetensors", {}, folder / "out"); });
+    DOCTEST_CHECK(!std::filesystem::exists(folder / "out"));
+  };
+  const auto without = [](const std::string& name) {
+    return [name](auto& tensors) { DOCTEST_REQUIRE(tensors.erase(name) == 1); };
+  };
+  const auto with = [](const std::string& name, const std::vector<std::int64_t>& shape) {
+    return [=](auto& tensors) { tensors[name] = torch::ones(shape); };
+  };
+  refused("x.safetensors: an RWKV of another version than 7: it has no tensor blocks.0.att.r_k",
+      without("blocks.0.att.r_k"));
+  refused("x.safetensors: not a file of RWKV-LM: it has no emb.weight", without("emb.weight"));
+  refused("has no tensor blocks.1.att.g2", without("blocks.1.att.g2"));
+  refused("has no tensor blocks.1.att.v1", without("blocks.1.att.v1"));
+  refused("tensor emb.weight has 1 dimensions, not 2", with("emb.weight", {64}));
+  refused("blocks.1.att.w1 has 4 columns, but blocks.1.att.w2 has 32 rows",
+      with("blocks.1.att.w1", {16, 4}));
+  refused("blocks.1.att.w1 has rank 33, but only up to 32 is supported", [&](auto& tensors) {
+    with("blocks.1.att.w1", {16, 33})(tensors);
+    with("blocks.1.att.w2", {33, 16})(tensors);
+  });
+  refused("tensor blocks.1.att.w1 has shape (32, 16), but the first block requires (16, 32)",
+      [&](auto& tensors) {
+        with("blocks.1.att.w1", {32, 16})(tensors);
+        with("blocks.1.att.w2", {16, 16})(tensors);
+      });
+  refused("tensor blocks.1.att.w2 has shape (32, 8), but the first block requires (32, 16)",
+      with("blocks.1.att.w2", {32, 8}));
+  refused("tensor blocks.1.att.x_w has shape (16), but the first block requires (1, 1, 16)",
+      with("blocks.1.att.x_w", {16}));
+  refused("tensor blocks.1.att.s0 (2) matches no part of the model", with("blocks.1.att.s0", {2}));
+  refused(
+      "tensor blocks.2.ffn.x_k (1, 1, 16) matches no part", with("blocks.2.ffn.x_k", {1, 1, 16}));
+  refused("\"head_dim\": a number that does not divide hidden_size",
+      with("blocks.0.att.r_k", {2, 3}), Code::bad_config);
+  refused("x.safetensors: layers: takes 1 to", without("blocks.0.ln1.weight"), Code::bad_config);
+  expect_error(Code::bad_data, "a tokenizer of 256 tokens, more than the 64 of the model", [&] {
+    model::import_model(folder / "whole.safetensors", {.tokenizer = "bytes"}, folder / "out");
+  });
 }
 
 DOCTEST_TEST_CASE("a model is not written over another") {

@@ -130,12 +130,13 @@ DOCTEST_TEST_CASE(
   llama.transformer.bias_of = {"feed-forward"};
   DOCTEST_CHECK(exported(llama, "llama").transformer.has_bias("feed-forward"));
   DOCTEST_CHECK(!exported(llama, "llama").transformer.has_bias("qkv"));
-  for (const char* arch : {"mamba", "mamba2"})
+  for (const std::string arch : {"mamba", "mamba2", "rwkv7"})
     for (const bool tied : {true, false})
       for (const bool scaled : {true, false}) {
         nn::ModelOptions options;
-        options.arch = arch, options.shape.layers = 2, options.shape.d_model = 24;
-        options.shape.heads = 4;
+        options.arch = arch, options.shape.layers = 2;
+        options.shape.d_model = arch == "rwkv7" ? 64 : 24;
+        options.shape.heads = arch == "rwkv7" ? 1 : 4;
         options.vocabulary.tied = tied, options.vocabulary.scale_embedding = scaled;
         DOCTEST_CHECK(exported(options, arch).vocabulary.tied == (tied && !scaled));
       }
@@ -154,6 +155,9 @@ DOCTEST_TEST_CASE(
   lstm.arch = "lstm";
   refused(lstm, "gpt2", "arch is lstm, not transformer");
   auto bounded = usual();
+  auto narrow = usual();
+  narrow.arch = "rwkv7";
+  refused(narrow, "rwkv7", "\"norm_eps\": 1e-05 with heads of 8 channels is not supported");
   bounded.arch = "mamba2", bounded.vocabulary.logit_softcap = 5;
   refused(bounded, "mamba2", "cannot be exported as mamba2: logit_softcap is 5.0, not 0.0");
 }

@@ -157,6 +157,13 @@ DOCTEST_TEST_CASE(
   }
 }
 
+DOCTEST_TEST_CASE("the ranks of an rwkv7 are those of the released models") {
+  using Ranks = std::vector<std::int64_t>;
+  DOCTEST_CHECK(nn::rwkv7_ranks(768) == Ranks{64, 64, 32, 128});
+  DOCTEST_CHECK(nn::rwkv7_ranks(2048) == Ranks{96, 96, 64, 256});
+  DOCTEST_CHECK(nn::rwkv7_ranks(2560) == Ranks{96, 96, 64, 320});
+}
+
 DOCTEST_TEST_CASE(
     "an rwkv7 carries a State of constant size and refuses heads that do not divide") {
   auto options = properties::small_options("rwkv7");
