@@ -153,6 +153,11 @@ std::vector<std::string> family_names() {
 
 const Family& family_named(const std::string& type, const std::string& origin) {
   if (const auto* family = core::find_by(families(), type, &Family::type)) return *family;
+  if (type.starts_with("qwen3_5") || type.starts_with("qwen3_next"))
+    core::bad_config(
+        "{}: \"model_type\": \"{}\" is not supported: no architecture here has layers of gated "
+        "delta with fewer heads of keys than of values beside full attention with a gate",
+        origin, type);
   core::bad_config("{}: \"model_type\": \"{}\" is not supported; supported: {}", origin, type,
       fmt::join(family_names(), ", "));
 }

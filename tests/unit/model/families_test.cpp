@@ -302,6 +302,8 @@ DOCTEST_TEST_CASE("a config.json of a family is refused by key") {
   };
   refused("\"bloom\" is not supported; supported: gpt2, llama, mistral,",
       [](auto& c) { c["model_type"] = "bloom"; });
+  refused("\"qwen3_5_text\" is not supported: no architecture here has layers of gated delta",
+      [](auto& c) { c["model_type"] = "qwen3_5_text"; });
   refused("no \"hidden_size\"", [](auto& c) { c.erase("hidden_size"); });
   refused("\"num_attention_heads\" has the wrong type",
       [](auto& c) { c["num_attention_heads"] = "four"; });
