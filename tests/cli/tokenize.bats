@@ -229,6 +229,10 @@ numbers() { shard cat "$@" | tr '\n' ' ' | sed 's/ $//'; }
   refused '*vocab.json: GPT-2*merges*--import encoder.json vocab.bpe*' --import gpt2/vocab.json
   refused '*vocab.json: GPT-2*merges*--import encoder.json vocab.bpe*' -t gpt2/vocab.json lines.txt
   refused '*codes: subword-nmt*--import*' -t codes lines.txt
+  # Each line ends with a number, as in fairseq's dict.txt.
+  printf '%s\n' "1 '\\x00' 1" "2 '\\x01' 1" >world.txt
+  refused "*world.txt: RWKV's vocabulary*not supported*" --import world.txt
+  refused "*world.txt: RWKV's vocabulary*not supported*" -t world.txt lines.txt
 
   run --separate-stderr tokenize --import lines.txt
   [ "$status" -eq 65 ]

@@ -193,6 +193,7 @@ std::vector<Pair> read_codes(const NamedText& file) {
 FileKind kind_of(std::string_view text) {
   if (is_json(text)) return FileKind::json;
   if (text.starts_with("GGUF")) return FileKind::gguf;
+  if (text.starts_with("1 '\\x00' 1")) return FileKind::world;
   if (text.starts_with("#version")) return are_of_bytes(text) ? FileKind::merges : FileKind::codes;
   if (number_in_line(text, 0) == 0u && number_in_line(text, 1) == 1u) return FileKind::ranks;
   const std::size_t end = text.find('\n');
@@ -209,6 +210,9 @@ std::string not_a_tokenizer(FileKind kind) {
     case FileKind::ranks: return "tiktoken's ranks; convert them with tokenize --import";
     case FileKind::gguf:
       return "a GGUF file of a model; convert it with model import to a folder with tokenizer.json";
+    case FileKind::world:
+      return "RWKV's vocabulary, whose tokens are the longest that match; not supported: encode the "
+             "texts with RWKV's tokenizer, and the ids with shard import";
     default:
       return "not a tokenizer; give a tokenizer.json, from tokenize --learn or --import, or the "
              "word bytes";
@@ -289,8 +293,9 @@ TokenizerPtr import_tokenizer(const std::vector<std::string>& paths) {
     if (has(FileKind::codes) && has(FileKind::counts))
       return import_codes(*of[FileKind::codes], of[FileKind::counts]);
   }
-  if (has(FileKind::merges) && !has(FileKind::json))
-    core::bad_data("{}: {}", of[FileKind::merges]->name, not_a_tokenizer(FileKind::merges));
+  for (const FileKind alone : {FileKind::merges, FileKind::world})
+    if (has(alone) && !has(FileKind::json))
+      core::bad_data("{}: {}", of[alone]->name, not_a_tokenizer(alone));
   core::bad_data(
       "{}: none of the files that can be imported: encoder.json and vocab.bpe, .tiktoken ranks, "
       "fairseq's dict.txt, subword-nmt's codes (with or without dict.txt)",

@@ -16,6 +16,7 @@ enum class FileKind {
   codes,  ///< subword-nmt's
   ranks,  ///< .tiktoken: ranks count up from 0
   gguf,   ///< a model of llama.cpp, with its tokenizer
+  world,  ///< RWKV's rwkv_vocab_v20230424.txt: an id, a Python literal and its bytes per line
   /// fairseq's dict.txt, or any text whose first line has a space.
   counts,
   other
