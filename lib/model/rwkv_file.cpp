@@ -48,8 +48,8 @@ void add_ranks(TensorMap& tensors, const std::string& name, std::int64_t d, std:
   up = torch::constant_pad_nd(up, {0, 0, 0, ranks - rank});
 }
 
-// Writes a dict as torch.save does. (torch::pickle_save() adds types to it, which torch.load refuses
-// by default.)
+// Writes a dict as torch.save does. (What torch itself offers adds types to the dict, which
+// torch.load refuses by default.)
 void write_pickled(core::ByteSink& sink, const NamedTensors& tensors) {
   c10::Dict<std::string, torch::Tensor> dict;
   for (const auto& [name, tensor] : tensors) dict.insert(name, tensor.contiguous());
