@@ -36,8 +36,8 @@ struct ExportReport {
 
 /// Writes the folder as save_once() does, with the training facts and the carried contents, and a
 /// README.md, which replaces none that another program or a person wrote. May round the weights of
-/// `loaded`. Throws the errors of save_once(), in_shape_of(), set_type(), and Error{bad_data} if the
-/// file of results is not JSON.
+/// `loaded`. Throws the errors of save_once(), in_shape_of(), set_type(), and Error{bad_data} if
+/// the file of results is not JSON.
 ExportReport export_model(
     const Loaded& loaded, const ExportOptions& options, const std::string& folder);
 

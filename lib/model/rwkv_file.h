@@ -5,7 +5,7 @@
 //
 //   emb.weight (V, C); blocks.0.ln0; blocks.N.ln1, ln2; ln_out; head.weight (V, C)
 //   blocks.N.att.x_r, x_w, x_k, x_v, x_a, x_g, k_k, k_a (1, 1, C); r_k (heads, C / heads)
-//   blocks.N.att.w1 (C, rank), w2 (rank, C), w0 (1, 1, C); likewise a, v above layer 0, g without g0
+//   blocks.N.att.w1 (C, rank), w2 (rank, C), w0 (1, 1, C); a, v (after layer 0) and g (no g0) alike
 //   blocks.N.att.receptance, key, value, output (C, C); ln_x (C)
 //   blocks.N.ffn.x_k (1, 1, C), key (width, C), value (C, width)
 

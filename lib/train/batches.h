@@ -61,7 +61,7 @@ using batch::Row;
 ///   fresh only at the start of an epoch; a column is a run.
 /// - order: segments as listed in an order shard, B at a time; these micro-batches come in a new
 ///   order each epoch, so that neighbours stay together (TRIME's ext); a segment is a run.
-/// - pairs, and order with pairs: groups of pairs with at most batch_tokens target tokens, including
+/// - pairs, and order with pairs: groups of pairs with at most batch_tokens target tokens, with
 ///   padding (a longer pair forms its own group): pairs of similar length, or neighbours in the
 ///   order. Groups are equal in every epoch and come in a new order each epoch; a pair is a run and
 ///   a segment.

@@ -37,8 +37,8 @@ class StoreSearch {
   /// model::load(), store::Datastore and windows_of().
   StoreSearch(const StoreSearchOptions& options, torch::Device device);
   /// Finds the nearest entries of a context. If the model has no tokenizer, texts and tokens are
-  /// ids. Throws the errors of TextOrIds, Error{usage} for no tokens, and Error{bad_data} for a token
-  /// outside the vocabulary.
+  /// ids. Throws the errors of TextOrIds, Error{usage} for no tokens, and Error{bad_data} for a
+  /// token outside the vocabulary.
   NearEntries find(const std::string& context);
   /// Searches for each context of the options, in order.
   void find_all(const std::function<void(const NearEntries&)>& found);

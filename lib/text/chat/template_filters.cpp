@@ -73,7 +73,7 @@ Value at_path(Work& work, Value value, const Path& path, const Value* otherwise 
 }
 
 Arguments rest_of(const Arguments& arguments, std::size_t from) {
-  const auto left = arguments.plain | std::views::drop(from);
+  const auto left = std::span(arguments.plain).subspan(std::min(from, arguments.plain.size()));
   return {{left.begin(), left.end()}, arguments.named};
 }
 
