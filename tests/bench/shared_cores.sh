@@ -34,7 +34,8 @@ trains() { # NAME OPTION...
 scores() { # NAME OPTION...
   local name=$1
   shift
-  eval-ppl --json -m "$work/model" --window 512 "$@" "$work/part.shard.zst" 2>/dev/null | member tokens_per_s >>"$work/$name"
+  eval-ppl -q -m "$work/model" --window 512 --timings "$work/timings" -o /dev/null "$@" "$work/part.shard.zst"
+  member tokens_per_s <"$work/timings" >>"$work/$name"
 }
 
 for ((i = 0; i < $(nproc); ++i)); do
