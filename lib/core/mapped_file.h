@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <new>
 #include <span>

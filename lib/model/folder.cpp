@@ -1,9 +1,5 @@
 #include "model/folder.h"
 
-#include <fmt/ranges.h>
-
-#include <filesystem>
-
 #include "core/file_text.h"
 #include "model/gguf/gguf_tokenizer.h"
 #include "model/model_path.h"

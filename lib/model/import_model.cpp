@@ -1,7 +1,5 @@
 #include "model/import_model.h"
 
-#include <fmt/ranges.h>
-
 #include <filesystem>
 
 #include "core/file_text.h"

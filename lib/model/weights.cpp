@@ -1,7 +1,5 @@
 #include "model/weights.h"
 
-#include <fmt/ranges.h>
-
 #include "core/collect.h"
 #include "model/adapter.h"
 #include "model/families/rwkv7.h"

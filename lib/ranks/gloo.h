@@ -3,8 +3,6 @@
 // ranks agree on always goes over it.
 // Notices that another rank is gone while this one waits for a device, which would wait for ever.
 
-#include <atomic>
-
 #include "core/launcher.h"
 #include "ranks/transport.h"
 

@@ -1,7 +1,6 @@
 #include "ranks/proof.h"
 
 #include <linux/filter.h>
-#include <netinet/in.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 

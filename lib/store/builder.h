@@ -2,7 +2,6 @@
 // Builds a store or appends to one. The work can be interrupted at any moment and resumed: rows go
 // to disk first, then building.json counts them; store.json is written last.
 
-#include "core/temporary_file.h"
 #include "store/index.h"
 #include "store/npy.h"
 #include "store/projection.h"

@@ -1,7 +1,6 @@
 #include "store/npy.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>

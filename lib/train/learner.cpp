@@ -2,7 +2,6 @@
 
 #include "core/collect.h"
 #include "nn/base/runtime.h"
-#include "nn/kernels/gemm.h"
 
 namespace train {
 namespace {

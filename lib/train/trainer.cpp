@@ -5,7 +5,6 @@
 #include <exception>
 
 #include "core/build_info.h"
-#include "core/units.h"
 #include "nn/base/cuda.h"
 #include "train/log.h"
 #include "train/validation.h"

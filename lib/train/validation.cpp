@@ -8,7 +8,6 @@
 
 #include <cctype>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <filesystem>
 

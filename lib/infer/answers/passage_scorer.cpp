@@ -3,8 +3,6 @@
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
 nn::TokenPositions place_of(std::int64_t position, std::int64_t n, std::int64_t segment) {
   return {torch::zeros({n}, torch::kInt64), torch::full({n}, segment, torch::kInt64),
       torch::arange(position, position + n)};

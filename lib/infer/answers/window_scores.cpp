@@ -5,8 +5,6 @@
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
 constexpr std::int64_t kBlockBytes = 64 << 20;  // bytes of whole rows of log-probabilities
 
 std::int64_t block_of(std::int64_t numbers_a_row) {

@@ -1,6 +1,5 @@
 #include "infer/decode/decode_weights.h"
 
-#include <fmt/ranges.h>
 #include <omp.h>
 
 #include "infer/decode/block_kernels.h"

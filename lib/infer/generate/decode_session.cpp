@@ -6,8 +6,6 @@
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
 constexpr std::int64_t kPiece = 1024;      // tokens fed at once, at most: what bounds the memory
 constexpr std::int64_t kLeastShared = 8;   // tokens of a beginning that is worth a call of its own
 constexpr std::int64_t kLeastKept = 16;    // tokens of a prompt that is worth a row

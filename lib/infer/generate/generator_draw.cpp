@@ -11,8 +11,6 @@ namespace {
 constexpr std::int64_t kHeapLimit = 1024;   // for more tokens, selection replaces the heap
 constexpr std::int64_t kFirstNucleus = 64;  // number of best tokens first searched for top_p
 
-using torch::Tensor;
-
 // Returns the factor on log-probability differences to the maximum. It is finite for every
 // temperature above 0, so that near 0 the best token is drawn.
 float scale_of_draw(double temperature) {

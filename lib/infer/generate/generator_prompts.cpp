@@ -3,7 +3,6 @@
 #include "core/json_line.h"
 #include "core/plain_text.h"
 #include "infer/loops/make_engine.h"
-#include "infer/windows/window_plan.h"
 #include "model/tokenizer_file.h"
 #include "shard/unpacked_source.h"
 

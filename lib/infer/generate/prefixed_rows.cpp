@@ -2,8 +2,6 @@
 
 namespace infer {
 
-using torch::Tensor;
-
 PrefixedRows::PrefixedRows(Engine& engine, RetrievePlan plan, std::int64_t window)
     : engine_(engine), retriever_(std::move(plan)), window_(window) {}
 

@@ -6,8 +6,6 @@
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
 // Returns the number of elements without an entry at the front of a document: no token precedes
 // them. The stream's first element may be in a later document if the first is empty. `begin` is the
 // number of elements in earlier documents.

@@ -9,8 +9,6 @@
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
 constexpr std::int64_t kNeighbours = 1024, kProbes = 32;  // defaults of search
 const std::vector<double> kJointSteps = {0.125, 0.25, 0.5, 0.7, 1, 1.4, 2, 2.8, 4, 8, 16},
                           kOwnSteps = {0.0125, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1, 1.5, 2, 4},

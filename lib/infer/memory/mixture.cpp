@@ -3,8 +3,6 @@
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
 // Returns (R) bool: the rows in which a source has entries. log_prob is (R) or (R, V).
 Tensor seen_rows(const Tensor& log_prob) {
   return ~(log_prob.dim() == 2 ? log_prob.select(1, 0) : log_prob).isnan();

@@ -3,8 +3,6 @@
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
 constexpr double kFirstHead = 0.05;  // first weight of the head within the joint softmax
 constexpr double kMostRate = 0.5;
 constexpr double kLeastProbability = 1e-300;

@@ -6,8 +6,6 @@
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
 Tensor pick(
     Tensor tensor, const std::vector<std::size_t>& axes, const std::vector<std::size_t>& places) {
   if (!tensor.defined()) return tensor;

@@ -7,8 +7,6 @@
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
 constexpr std::int64_t kPiece = 128;  // tokens of each row per forward pass
 
 nn::WatchedAttention& watched(nn::Model& model) {

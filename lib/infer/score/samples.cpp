@@ -5,8 +5,6 @@
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
 constexpr double kLeastLeft =
     1e-9;                         // of the joint softmax; it is above the rounding errors of sums
 constexpr double kTiny = 1e-300;  // keeps the logarithm of an underflowed probability finite

@@ -1,7 +1,5 @@
 #include "infer/score/score_reports.h"
 
-#include "core/temporary_file.h"
-
 namespace infer {
 
 void ReportOptions::fields(core::FieldList& f) {

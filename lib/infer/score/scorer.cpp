@@ -6,8 +6,6 @@
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
 constexpr std::uint64_t kFirstLook = 1024;  // in tokens
 
 // Enables evaluation mode and disables gradients during its lifetime. (InferenceMode is unsuitable:

@@ -8,8 +8,6 @@
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
 constexpr std::size_t kPieceTokens = 1 << 20;
 
 Tensor ends_of(const shard::Documents& documents) {

@@ -1,7 +1,5 @@
 #include "infer/score/tune.h"
 
-#include <fmt/ranges.h>
-
 #include "infer/sources/plan_axes.h"
 
 namespace infer {

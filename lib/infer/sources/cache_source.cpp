@@ -7,8 +7,6 @@
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
 nn::MemoryRule cache_rule(const CachePlan& plan) {
   nn::MemoryRule rule;
   rule.far = true, rule.reach = plan.positions;

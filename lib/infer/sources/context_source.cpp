@@ -1,14 +1,11 @@
 #include "infer/sources/context_source.h"
 
-#include "core/units.h"
 #include "infer/sources/kind_of.h"
 #include "infer/sources/plan_axes.h"
 #include "infer/sources/ring_source.h"
 
 namespace infer {
 namespace {
-
-using torch::Tensor;
 
 constexpr const char* kDefaultReach = "4seg";
 constexpr std::int64_t kMostReach = 1'000'000'000;

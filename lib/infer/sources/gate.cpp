@@ -2,15 +2,11 @@
 
 #include "infer/sources/gate.h"
 
-#include <fmt/ranges.h>
-
 #include "core/collect.h"
 #include "infer/sources/source.h"
 
 namespace infer {
 namespace {
-
-using torch::Tensor;
 
 double log_share(double share) { return std::log(std::max(share, kLeastShare)); }
 

@@ -1,7 +1,5 @@
 #include "infer/sources/memory_plan.h"
 
-#include <fmt/ranges.h>
-
 #include "infer/sources/source_kinds.h"
 
 namespace infer {

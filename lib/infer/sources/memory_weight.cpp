@@ -1,7 +1,5 @@
 #include "infer/sources/memory_weight.h"
 
-#include <fmt/ranges.h>
-
 #include "model/model_config.h"
 #include "nn/base/memory_rule.h"
 

@@ -1,8 +1,6 @@
 // Other models of an ensemble. Each is a distribution of its own, the softmax of a model that reads
 // the same text.
 
-#include <fmt/ranges.h>
-
 #include "infer/sources/ensemble.h"
 #include "infer/sources/kind_of.h"
 #include "infer/sources/plan_axes.h"
@@ -10,8 +8,6 @@
 
 namespace infer {
 namespace {
-
-using torch::Tensor;
 
 constexpr const char* kEnsembleTemperature = "ensemble-temperature";
 

@@ -7,8 +7,6 @@
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
 double log_ratio(std::uint64_t count, std::uint64_t all) {
   return std::log(static_cast<double>(count) / static_cast<double>(all));
 }

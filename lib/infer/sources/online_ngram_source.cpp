@@ -10,8 +10,6 @@
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
 constexpr const char *kTextTokens = "online-ngrams-tokens", *kTextLambda = "--online-ngrams-lambda";
 constexpr std::int32_t kLongest = 32;  // tokens of a suffix that count
 

@@ -3,8 +3,6 @@
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
 constexpr std::int64_t kPairsBytes = 64 << 20;
 constexpr std::int64_t kBytesPerPair = 16;  // of a MemoryBlock: score, visibility, match, a product
 

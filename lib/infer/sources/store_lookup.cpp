@@ -2,8 +2,6 @@
 
 namespace infer {
 
-using torch::Tensor;
-
 void Pointers::advance(
     const Stores& stores, const Neighbours& found, std::int64_t i, std::int64_t token) {
   rows.clear();

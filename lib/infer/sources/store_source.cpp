@@ -1,7 +1,5 @@
 #include "infer/sources/store_source.h"
 
-#include <fmt/ranges.h>
-
 #include "infer/sources/context_source.h"
 #include "infer/sources/kind_of.h"
 #include "infer/sources/plan_axes.h"
@@ -10,8 +8,6 @@
 
 namespace infer {
 namespace {
-
-using torch::Tensor;
 
 // Leaves room for the default shares of other sources.
 constexpr double kMostCalibratedShare = 0.35;

@@ -8,8 +8,6 @@
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
 constexpr const char* kHalfLife = "unigram-half-life";
 
 struct UnigramOptions {

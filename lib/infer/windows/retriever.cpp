@@ -5,8 +5,6 @@
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
 std::uint64_t begin_of(const shard::Documents& documents, std::uint64_t document) {
   return document == 0 ? 0 : documents.end[document - 1];
 }

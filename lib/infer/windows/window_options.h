@@ -12,6 +12,8 @@ class PassageIndex;
 
 namespace infer {
 
+using torch::Tensor;
+
 /// Layout of windows with W tokens and stride S on a stream. Default: the first window scores all
 /// its targets, each later one its last S, and the rest forms a shorter window.
 struct WindowLayout {

@@ -1,7 +1,5 @@
 #include "model/families/family.h"
 
-#include <fmt/ranges.h>
-
 #include "core/collect.h"
 #include "model/families/rwkv7.h"
 #include "nn/base/architecture.h"

@@ -1,7 +1,5 @@
 #include "model/gguf/gguf_model.h"
 
-#include <fmt/ranges.h>
-
 #include <numbers>
 
 #include "core/collect.h"

@@ -1,7 +1,5 @@
 #include "model/imports/import_map.h"
 
-#include <fmt/ranges.h>
-
 #include <charconv>
 
 #include "core/plain_text.h"

@@ -11,8 +11,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-
 class H3Mixer : public Mixer, public OwnFirstValues {
  public:
   explicit H3Mixer(const ModelOptions& options)

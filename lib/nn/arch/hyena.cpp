@@ -20,8 +20,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-
 class HyenaMixer : public Mixer, public OwnFirstValues {
  public:
   explicit HyenaMixer(const ModelOptions& options)

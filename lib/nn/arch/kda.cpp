@@ -15,8 +15,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-
 class KdaMixer : public Mixer, public OwnFirstValues {
  public:
   explicit KdaMixer(const ModelOptions& options)

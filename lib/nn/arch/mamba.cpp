@@ -12,8 +12,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-
 class MambaMixer : public Mixer, public OwnFirstValues {
  public:
   explicit MambaMixer(const ModelOptions& options)

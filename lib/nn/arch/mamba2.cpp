@@ -12,8 +12,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-
 class Mamba2Mixer : public Mixer, public OwnFirstValues {
  public:
   explicit Mamba2Mixer(const ModelOptions& options)

@@ -1,8 +1,6 @@
 #include "core/collect.h"
 #include "nn/arch/mixer.h"
 
-#include <fmt/ranges.h>
-
 #include <sstream>
 
 #include "core/plain_text.h"

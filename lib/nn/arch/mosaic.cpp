@@ -4,8 +4,6 @@
 
 namespace nn {
 
-using torch::Tensor;
-
 Mosaic::Mosaic(const ModelOptions& options, std::int64_t vocabulary)
     : CarryingArchitecture(options, vocabulary), options_(options.mosaic) {
   check_heads(shape_);

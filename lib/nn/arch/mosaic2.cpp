@@ -7,8 +7,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-
 /// Returns x (B, T, d) as a view (B, heads, T, d / heads).
 Tensor heads_apart(const Tensor& x, std::int64_t heads) {
   return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);

@@ -8,8 +8,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-
 constexpr double kFaster = 10;       // scalars are stored divided by this factor, to train faster
 constexpr double kMostLogScale = 5;  // limit of the keys' log scale
 constexpr Scores kUnscaled{1, 0};

@@ -17,8 +17,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-
 /// What both parts of a layer have: mixtures with the token before, and matrices.
 class Rwkv4Part : public Mixer, public OwnFirstValues {
  protected:

@@ -18,8 +18,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-
 constexpr double kGroupEpsilon = 64e-5;  // of the norms of heads
 
 /// x (B, T, d) of the tokens before. The State keeps the last token's x as NAME (B, 1, d).

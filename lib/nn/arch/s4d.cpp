@@ -17,8 +17,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-
 constexpr std::int64_t kFadePart = 32;  // steps
 
 class S4dMixer : public Mixer {

@@ -12,8 +12,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-
 class WindowMixer : public Mixer {
  public:
   explicit WindowMixer(const ModelOptions& options)

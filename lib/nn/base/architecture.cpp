@@ -1,7 +1,5 @@
 #include "nn/base/architecture.h"
 
-#include <fmt/ranges.h>
-
 #include <sstream>
 
 #include "core/collect.h"

@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <malloc.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 

@@ -38,8 +38,6 @@ torch::Tensor SameUploads::give(const torch::Tensor& host, torch::Device device)
   return uploads_.emplace_back(host.clone(), copied(host, device)).second;
 }
 
-using torch::Tensor;
-
 BlockUpload::BlockUpload(const Tensor& rows, std::int64_t block_rows, torch::Device device)
     : rows_(rows), block_rows_(block_rows), blocks_((rows.size(0) + block_rows - 1) / block_rows),
       device_(device) {

@@ -33,8 +33,6 @@ Visibility by_keys(const Visibility& visibility, const HeadShape& heads) {
   return grouped;
 }
 
-using torch::Tensor;
-
 /// Mask (window, 2 window): what the queries of a block see of the previous block and of their own.
 Tensor two_blocks_mask(std::int64_t window, const torch::TensorOptions& options) {
   const auto places = torch::TensorOptions(torch::kInt64).device(options.device());

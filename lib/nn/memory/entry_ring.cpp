@@ -3,8 +3,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-
 // The ring starts with this number of slots and doubles, because the text may be much shorter than
 // the capacity.
 constexpr std::int64_t kFirstSlots = 64;

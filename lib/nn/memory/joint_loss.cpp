@@ -6,10 +6,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
 struct Problem {
   Targets targets;       // (N)
   Tensor weight;         // (N)

@@ -15,8 +15,6 @@ PositionIds ids_of(const TokenPositions& place) {
       place.position.const_data_ptr<std::int64_t>(), place.size()};
 }
 
-using torch::Tensor;
-
 constexpr std::int64_t kPart = 128;        // queries of a part
 constexpr std::int64_t kPartThere = 1024;  // on a device, where launches are costly
 

@@ -5,8 +5,6 @@
 
 namespace nn {
 
-using torch::Tensor;
-
 Tensor read_bounded_slots(const Tensor& queries, const Tensor& pair_keys, const Tensor& pair_values,
     const Tensor& completes, std::int64_t heads, std::int64_t slots, bool lru, HeldSlots& held) {
   const torch::NoGradGuard no_gradient;

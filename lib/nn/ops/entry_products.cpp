@@ -6,8 +6,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-
 // Whether the kernels can read x: float32 on the CPU with contiguous rows.
 bool reads(const Tensor& x) {
   return in_host_memory(x) && x.scalar_type() == torch::kFloat32 && x.stride(1) == 1;

@@ -7,10 +7,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
 constexpr std::size_t kWeights = 12;
 using WeightList = std::array<Tensor, kWeights>;
 

@@ -6,8 +6,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-
 thread_local RowReads* counting = nullptr;  // null: reads are not counted
 
 template <class Real>

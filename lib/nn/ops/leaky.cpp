@@ -5,10 +5,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
 /// Returns rows with contiguous channels. A slice of a wider matrix product already has them.
 Tensor with_dense_rows(const Tensor& x) { return x.stride(2) == 1 ? x : x.contiguous(); }
 

@@ -7,10 +7,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
 // States of torch's generators, for the host and for a CUDA device.
 struct Draws {
   Tensor host, device;

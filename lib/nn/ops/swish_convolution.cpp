@@ -6,10 +6,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
 template <class Real>
 SwishConvolution<Real> convolution_of(
     const Tensor& x, const Tensor& past, const Tensor& weight, const Tensor& bias, bool swish) {

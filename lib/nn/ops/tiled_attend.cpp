@@ -11,10 +11,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
 // Returns one head (n, width) of one row of a tensor (B, heads, n, width) with a contiguous last
 // dimension.
 template <class Float>

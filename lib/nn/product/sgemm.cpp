@@ -7,7 +7,6 @@
 #endif
 
 #include <algorithm>
-#include <atomic>
 
 #include "nn/product/sgemm_kernels.h"
 

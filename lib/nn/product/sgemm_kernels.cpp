@@ -5,7 +5,6 @@
 #endif
 
 #include <algorithm>
-#include <bit>
 #include <vector>
 
 #include "nn/kernels/square.h"
