@@ -29,10 +29,6 @@ Json read_json(const std::string& path, std::size_t limit) {
   }
 }
 
-bool LineReader::ready() const { return ended_ || buffer_.find('\n', begin_) != buffer_.npos; }
-
-std::string LineReader::origin() const { return fmt::format("{}:{}", source_->name(), line_); }
-
 std::optional<std::string> LineReader::next() {
   std::size_t searched = begin_;
   for (;;) {

@@ -30,9 +30,9 @@ class LineReader {
   /// Error{io}.
   std::optional<std::string> next();
   /// Returns true if next() will not block.
-  bool ready() const;
+  bool ready() const { return ended_ || buffer_.find('\n', begin_) != buffer_.npos; }
   /// Returns "file:line" of the last line that next() returned, for messages.
-  std::string origin() const;
+  std::string origin() const { return fmt::format("{}:{}", source_->name(), line_); }
 
  private:
   std::unique_ptr<ByteSource> source_;

@@ -6,8 +6,6 @@
 
 namespace core {
 
-std::string Digest::hex() const { return fmt::format("{:016x}{:016x}", high, low); }
-
 Digest Digest::from_hex(std::string_view hex) {
   if (hex.size() != 32 || hex.find_first_not_of("0123456789abcdef") != hex.npos)
     bad_data("'{}' is not a fingerprint (32 hexadecimal digits)", hex.substr(0, 40));

@@ -8,7 +8,7 @@ namespace core {
 /// A Digest is a 128-bit hash. It is printed as 32 hexadecimal digits, high half first.
 struct Digest {
   std::uint64_t high = 0, low = 0;
-  std::string hex() const;
+  std::string hex() const { return fmt::format("{:016x}{:016x}", high, low); }
   /// Parses 32 hexadecimal digits. Throws Error{bad_data} for any other text.
   static Digest from_hex(std::string_view hex);
   bool operator==(const Digest&) const = default;

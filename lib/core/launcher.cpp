@@ -139,8 +139,6 @@ std::int64_t Part::begin(std::int64_t n) const {
   return index * each + std::min(index, rest);
 }
 
-std::int64_t Part::end(std::int64_t n) const { return Part{index + 1, count}.begin(n); }
-
 Part part(const std::string& text, const Environment& environment) {
   if (!is_part(text)) return {};
   const Variables of(environment);

@@ -59,7 +59,7 @@ struct Part {
   /// Returns the begin and the end of this part of a sequence of `n` items: it has the items
   /// [begin, end). Parts are contiguous and in order, and their sizes differ by at most one.
   std::int64_t begin(std::int64_t n) const;
-  std::int64_t end(std::int64_t n) const;
+  std::int64_t end(std::int64_t n) const { return Part{index + 1, count}.begin(n); }
 };
 
 /// The default value of --part.

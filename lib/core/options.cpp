@@ -113,8 +113,6 @@ std::size_t edits(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-bool Bounds::any() const { return std::isfinite(least) || std::isfinite(most); }
-
 bool Bounds::hold(double value) const {
   if (!any()) return true;
   return std::isfinite(value) && (open_least ? value > least : value >= least) &&

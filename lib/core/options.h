@@ -20,7 +20,7 @@ struct Bounds {
   bool open_least = false, open_most = false;
 
   bool hold(double value) const;
-  bool any() const;
+  bool any() const { return std::isfinite(least) || std::isfinite(most); }
 };
 
 /// A NamedNumber is a word that an option accepts in place of a number, and the number, out of the

@@ -39,8 +39,6 @@ std::uint64_t Rng::below(std::uint64_t n) {
   }
 }
 
-double Rng::uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
-
 double Rng::normal() {
   const double u = 1.0 - uniform(), v = uniform();
   return std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v);

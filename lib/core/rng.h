@@ -17,7 +17,7 @@ class Rng {
   /// Returns a uniform number in [0, n), without bias; n > 0.
   std::uint64_t below(std::uint64_t n);
   /// Returns a uniform number in [0, 1) with 53 random bits.
-  double uniform();
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
   /// Returns a standard normal number (Box-Muller, one value per call).
   double normal();
 

@@ -32,8 +32,6 @@ void UnnamedFile::write_all_of(ByteSource& source) {
     write(std::span<const std::byte>(buffer).first(n));
 }
 
-std::string UnnamedFile::path() const { return "/proc/self/fd/" + std::to_string(fd_.fd()); }
-
 std::shared_ptr<const RandomSource> UnnamedFile::contents() const {
   return std::make_shared<RandomFile>(path(), name_);
 }

@@ -21,7 +21,7 @@ class UnnamedFile : public ByteSink {
   void write_all_of(ByteSource& source);
 
   /// Returns a path, /proc/self/fd/N, that opens the file as long as this object lives.
-  std::string path() const;
+  std::string path() const { return "/proc/self/fd/" + std::to_string(fd_.fd()); }
   /// Returns the bytes written so far, with the name for messages; the result outlives this object.
   std::shared_ptr<const RandomSource> contents() const;
 

@@ -68,10 +68,6 @@ static void members(const Members& m, Manifest& of) {
   m.list("parts", of.parts), m.list("shards", of.shards);
 }
 
-std::string text_name(std::size_t part) { return fmt::format("text.{}.npy", part); }
-std::string suffixes_name(std::size_t part) { return fmt::format("suffixes.{}.npy", part); }
-std::string firsts_name(std::size_t part) { return fmt::format("firsts.{}.npy", part); }
-
 bool is_index_file(std::string_view name) {
   for (const char* own : {kManifestName, kBuildingName, kTokenizerName, kDocumentsName, kNamesName})
     if (name == own) return true;

@@ -52,9 +52,9 @@ struct Manifest {
 inline constexpr const char *kManifestName = "ngrams.json", *kBuildingName = "building.json",
                             *kTokenizerName = "tokenizer.json", *kDocumentsName = "documents.npy",
                             *kNamesName = "names.txt";
-std::string text_name(std::size_t part);
-std::string suffixes_name(std::size_t part);
-std::string firsts_name(std::size_t part);
+inline std::string text_name(std::size_t part) { return fmt::format("text.{}.npy", part); }
+inline std::string suffixes_name(std::size_t part) { return fmt::format("suffixes.{}.npy", part); }
+inline std::string firsts_name(std::size_t part) { return fmt::format("firsts.{}.npy", part); }
 /// Returns true for a file name that only an index has: one of those above.
 bool is_index_file(std::string_view name);
 

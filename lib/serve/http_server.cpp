@@ -273,8 +273,6 @@ HttpServer::HttpServer(const std::string& address, std::uint16_t port, const Htt
   accepting_ = std::thread([this] { accept_all(); });
 }
 
-HttpServer::~HttpServer() { stop(); }
-
 void HttpServer::stop() {
   if (!accepting_.joinable()) return;
   const std::uint64_t one = 1;

@@ -72,7 +72,7 @@ class HttpServer {
   HttpServer(const std::string& address, std::uint16_t port, const HttpLimits& limits,
       Handler handler, Refusal refusal);
   /// Calls stop().
-  ~HttpServer();
+  ~HttpServer() { stop(); }
   HttpServer(HttpServer&&) = delete;
 
   std::uint16_t port() const { return port_; }

@@ -101,8 +101,6 @@ void DocumentsEncoder::append(std::uint64_t n_elements, std::uint64_t source_byt
   names_.flush();
 }
 
-core::Bytes DocumentsEncoder::finish() { return numbers_.finish(); }
-
 core::Bytes DocumentsEncoder::finish_names() {
   if (named_ == 0) return {};
   names_.raw().insert(names_.raw().end(), documents_ - named_, std::byte{'\n'});

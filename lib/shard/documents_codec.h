@@ -35,7 +35,7 @@ class DocumentsEncoder {
   void append(std::uint64_t n_elements, std::uint64_t source_bytes, std::uint64_t source_words,
       std::string_view name = {}, const std::vector<Span>* marks = nullptr);
   /// Returns the frame of boundaries and ends the encoding.
-  core::Bytes finish();
+  core::Bytes finish() { return numbers_.finish(); }
   /// Returns the frame of names, empty if no document has a name. Call it before finish().
   core::Bytes finish_names();
 

@@ -166,8 +166,6 @@ static void members(const Members& m, Manifest& of) {
   m.list("sources", of.sources), m.list("removed", of.removed);
 }
 
-std::string_view name_of(Metric metric) { return metric == Metric::ip ? "ip" : "l2"; }
-
 Metric metric_from(std::string_view name, const std::string& origin) {
   if (name == "ip") return Metric::ip;
   if (name == "l2") return Metric::l2;

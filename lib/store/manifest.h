@@ -18,7 +18,7 @@ enum class Metric {
   ip,  ///< q . k
   l2,  ///< -|q - k|^2
 };
-std::string_view name_of(Metric metric);
+inline std::string_view name_of(Metric metric) { return metric == Metric::ip ? "ip" : "l2"; }
 /// Returns true for a valid key scale: 1, 1/2, 1/4, ... to 2^-100.
 bool is_key_scale(double scale);
 /// Returns `keys` times `scale`, stored in `room`; for scale 1, the keys themselves.

@@ -2,6 +2,7 @@
 // Wraps the few vector instructions that exact search needs, for AVX-512, AVX2 and any other
 // processor.
 
+#include <bit>
 #include <cstddef>
 #include <cstring>
 

@@ -157,8 +157,6 @@ DocumentSet read_squad(std::string_view text, const std::string& origin) {
 
 DocumentTask::DocumentTask(DocumentSet set) : set_(std::move(set)) {}
 
-std::int64_t DocumentTask::most_filling() const { return std::ssize(set_.documents) - 1; }
-
 RulerProblem DocumentTask::draw(
     std::uint64_t seed, std::uint64_t number, std::int64_t filling) const {
   auto order = core::generated(set_.questions.size(), std::identity());

@@ -38,7 +38,7 @@ class DocumentTask : public AnyAnswerTask {
  public:
   explicit DocumentTask(DocumentSet set);
   RulerProblem draw(std::uint64_t seed, std::uint64_t number, std::int64_t filling) const override;
-  std::int64_t most_filling() const override;
+  std::int64_t most_filling() const override { return std::ssize(set_.documents) - 1; }
 
  private:
   DocumentSet set_;

@@ -73,8 +73,6 @@ Shards::Shards(const NamedWeights& weights, const OptimiserOptions& options,
   }
 }
 
-const std::vector<Piece>& Shards::own_pieces() const { return pieces_[rank()]; }
-
 std::vector<Piece> Shards::pieces_of(
     std::size_t rank, const std::vector<std::size_t>& which) const {
   return core::kept(

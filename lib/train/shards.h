@@ -30,7 +30,7 @@ class Shards {
   /// away: what its optimiser steps. A whole weight has its shape; a part has as many dimensions,
   /// all 1 but the last.
   const NamedWeights& own() const { return own_; }
-  const std::vector<Piece>& own_pieces() const;
+  const std::vector<Piece>& own_pieces() const { return pieces_[rank()]; }
 
   /// Gives own() the weights' gradients; a weight without gradient has gradient 0.
   void take_gradients();

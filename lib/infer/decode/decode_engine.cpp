@@ -77,8 +77,6 @@ void ModuleEngine::roll_back(const std::vector<std::int64_t>& tokens) {
   feed(marked.feeds);
 }
 
-void ModuleEngine::forget(std::int64_t keep) { model_.architecture->forget(state_, keep); }
-
 DecodeError compare(Engine& reference, Engine& other, const std::vector<std::int64_t>& tokens) {
   const torch::NoGradGuard no_gradient;
   DecodeError error;

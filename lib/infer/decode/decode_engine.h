@@ -51,7 +51,7 @@ class ModuleEngine : public Engine {
   void open(std::int64_t rows) override;
   nn::Hidden feed(const std::vector<RowInput>& feeds) override;
   void select(const std::vector<std::int64_t>& rows) override;
-  void forget(std::int64_t keep) override;
+  void forget(std::int64_t keep) override { model_.architecture->forget(state_, keep); }
   /// mark() copies the State; roll_back() feeds the kept tokens again.
   bool takes_back() const override { return true; }
   void mark() override;

@@ -26,8 +26,6 @@ constexpr std::int64_t kTranslationBeam = 4;  // if no option chooses a method
 
 }  // namespace
 
-bool LogitRules::any() const { return counts() || !biases.empty() || !allowed.empty(); }
-
 void LogitRules::check(std::int64_t vocabulary, bool flags) const {
   const auto expect = [&](const char* rule, std::int64_t id) {
     if (id < 0 || id >= vocabulary)

@@ -19,7 +19,7 @@ struct LogitRules {
   double frequency = 0;  ///< subtracted for each occurrence in the generated text
   double presence = 0;   ///< subtracted once from the tokens of the generated text
 
-  bool any() const;
+  bool any() const { return counts() || !biases.empty() || !allowed.empty(); }
   bool counts() const { return repetition != 1 || frequency != 0 || presence != 0; }
   /// Throws Error{bad_data}, naming the rule as a flag or as a member, for an id outside of a
   /// vocabulary of `vocabulary` tokens.

@@ -76,8 +76,6 @@ void PromptReader::talk(text::Chat chat, std::string system) {
   system_ = std::move(system);
 }
 
-void PromptReader::converse(std::function<void()> ask) { ask_ = std::move(ask); }
-
 void PromptReader::answered(const std::string& text) {
   turns_.push_back({{"role", "assistant"}, {"content", text}});
 }

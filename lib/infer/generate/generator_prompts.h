@@ -45,7 +45,7 @@ class PromptReader {
   /// Makes all lines turns of one conversation, after talk(). next() returns one turn at a time;
   /// call answered() with the model's reply before the next. The reader calls `ask` before each
   /// line.
-  void converse(std::function<void()> ask);
+  void converse(std::function<void()> ask) { ask_ = std::move(ask); }
   bool conversing() const { return ask_ != nullptr; }
   void answered(const std::string& text);
 

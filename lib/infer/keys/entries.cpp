@@ -212,8 +212,6 @@ EntryWalk::EntryWalk(nn::Model& model) : model_(model), training_(model.is_train
   model_.eval();
 }
 
-EntryWalk::~EntryWalk() { model_.train(training_); }
-
 EntryRange EntryWalk::range_of(const core::Part& part) const {
   if (part.whole()) return {0, count()};
   const auto sizes = group_sizes();

@@ -36,7 +36,7 @@ struct EntryRange {
 /// the walk exists. Not thread safe.
 class EntryWalk {
  public:
-  virtual ~EntryWalk();
+  virtual ~EntryWalk() { model_.train(training_); }
   EntryWalk(EntryWalk&&) = delete;
 
   /// Returns the next entries, whose labels have arrived; nullopt at the end. Throws

@@ -160,8 +160,6 @@ LayeredModel started(const nn::Model& model, Precision precision) {
   return out;
 }
 
-std::string layer_name(std::int64_t i) { return "h." + std::to_string(i); }
-
 std::unique_ptr<Part> feed_forward(
     LayeredModel& of, const std::string& layer, const nn::ModelOptions& options) {
   return std::make_unique<FeedForwardPart>(of.weights, layer + ".mlp", options.shape.d_model,

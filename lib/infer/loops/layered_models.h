@@ -79,7 +79,7 @@ std::optional<LayeredModel> layered_model(
 /// Returns a description without steps.
 LayeredModel started(const nn::Model& model, Precision precision);
 /// Returns the prefix of a layer's weights.
-std::string layer_name(std::int64_t i);
+inline std::string layer_name(std::int64_t i) { return "h." + std::to_string(i); }
 /// Returns the feed-forward network LAYER.mlp.
 std::unique_ptr<Part> feed_forward(
     LayeredModel& of, const std::string& layer, const nn::ModelOptions& options);

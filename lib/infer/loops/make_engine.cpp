@@ -140,8 +140,6 @@ void ScoringOptions::fields(core::FieldList& f) {
       {"auto", "float32", "float64", "bfloat16", "int8", "file"});
 }
 
-bool packs(const std::string& type) { return type == "int8" || type == "file"; }
-
 model::Loaded load_with_type(const std::string& path, torch::Device device,
     const std::string& asked, const std::string& adapter) {
   const auto type = type_to_load(asked, path, device, adapter);
@@ -273,8 +271,6 @@ nn::Hidden DeviceEngine::run(const torch::Tensor& numbers, bool full) {
   keep(kept);
   return made;
 }
-
-void DeviceEngine::keep(const nn::State& made) { moved_ |= !kept_.take(made); }
 
 nn::Hidden DeviceEngine::run_token(const torch::Tensor& numbers) {
   const auto step_numbers = nn::upload(numbers, device_);

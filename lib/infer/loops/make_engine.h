@@ -43,7 +43,7 @@ struct ScoringOptions : nn::ComputeOptions {
   void fields(core::FieldList& f);
 };
 /// Returns whether a type of --dtype also packs weights for scoring: int8, file.
-bool packs(const std::string& type);
+inline bool packs(const std::string& type) { return type == "int8" || type == "file"; }
 /// Loads a model with weights of the type_to_load(): if packs(), as load_to_decode(), with the
 /// other weights float32; else as model::load().
 model::Loaded load_with_type(const std::string& path, torch::Device device, const std::string& type,
@@ -91,7 +91,7 @@ class DeviceEngine : public Engine {
   torch::Tensor numbers(const std::vector<RowInput>& feeds, std::int64_t steps);
   nn::Hidden run(const torch::Tensor& numbers, bool full);
   nn::Hidden run_token(const torch::Tensor& numbers);
-  void keep(const nn::State& made);
+  void keep(const nn::State& made) { moved_ |= !kept_.take(made); }
 
   nn::Model& model_;
   nn::RingDecoder& decoder_;

@@ -112,8 +112,6 @@ void TransformerEngine::select(const std::vector<std::int64_t>& rows) {
   sources_ = chosen(sources_, rows);
 }
 
-void TransformerEngine::forget(std::int64_t keep) { slots_.forget(keep); }
-
 void TransformerEngine::roll_back(const std::vector<std::int64_t>& tokens) {
   for (std::size_t row = 0; row < slots_.size(); ++row) slots_.roll_back(row, tokens[row]);
 }

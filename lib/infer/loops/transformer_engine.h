@@ -29,7 +29,7 @@ class TransformerEngine : public Engine {
   void open(std::int64_t rows) override;
   nn::Hidden feed(const std::vector<RowInput>& feeds) override;
   void select(const std::vector<std::int64_t>& rows) override;
-  void forget(std::int64_t keep) override;
+  void forget(std::int64_t keep) override { slots_.forget(keep); }
   bool takes_back() const override { return true; }
   bool idle_rows_are_free() const override { return true; }
   bool halve_keys() override {

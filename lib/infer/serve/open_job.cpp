@@ -142,8 +142,6 @@ bool OpenJob::streams_tokens() const {
   return request().stream && request().logprobs && !request().echo && request().max_tokens > 0;
 }
 
-bool OpenJob::wants_scores() const { return request().logprobs && !streams_tokens(); }
-
 OpenJob::Text& OpenJob::text(std::size_t prompt, std::int64_t sample) {
   return texts_[prompt * static_cast<std::size_t>(request().n) + static_cast<std::size_t>(sample)];
 }

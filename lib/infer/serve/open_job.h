@@ -51,7 +51,7 @@ class OpenJob {
     serve::CharacterCount characters = {};
   };
   bool streams_tokens() const;
-  bool wants_scores() const;
+  bool wants_scores() const { return request().logprobs && !streams_tokens(); }
   Text& text(std::size_t prompt, std::int64_t sample);
   const serve::CompletionPrompt& prompt_of(std::size_t text) const;
   std::int64_t index_of(const Text& text) const { return &text - texts_.data(); }

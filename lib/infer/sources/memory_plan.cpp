@@ -162,8 +162,6 @@ std::vector<const SourceKind*> MemoryPlan::kinds() const {
   return core::kept(source_kinds(), [&](const SourceKind* kind) { return kind->any(*this); });
 }
 
-bool MemoryPlan::any() const { return !kinds().empty(); }
-
 std::vector<PlanWeight> MemoryPlan::weights() {
   std::vector<PlanWeight> all;
   for (const auto* const kind : kinds()) kind->weights(*this, all);

@@ -23,7 +23,7 @@ struct MemoryPlan : Slots {
 
   // The following functions query source_kinds().
   /// Returns whether any memory takes part; false: the scores are the head's own.
-  bool any() const;
+  bool any() const { return !kinds().empty(); }
   /// Returns the kinds that take part.
   std::vector<const SourceKind*> kinds() const;
   /// Returns pointers to the weights, in the order in which sources return distributions of their

@@ -45,10 +45,6 @@ MemoryWeights::MemoryWeights(const std::vector<double>& values) : texts_() {
   for (const double value : values) texts_.push_back(fmt::format("{}", value));
 }
 
-bool MemoryWeights::gated() const { return texts_.size() == 1 && texts_[0] == MemoryWeight::kGate; }
-
-bool MemoryWeights::open() const { return texts_.size() == 1 && texts_[0] == MemoryWeight::kAuto; }
-
 std::vector<double> MemoryWeights::values(const char* flag, double otherwise) const {
   if (open()) return {otherwise};
   std::vector<double> values;

@@ -41,8 +41,8 @@ class MemoryWeights {
       : MemoryWeights(std::vector<double>(values)) {}
   MemoryWeights(const std::vector<double>& values);  // NOLINT: numbers are shares
 
-  bool gated() const;
-  bool open() const;
+  bool gated() const { return texts_.size() == 1 && texts_[0] == MemoryWeight::kGate; }
+  bool open() const { return texts_.size() == 1 && texts_[0] == MemoryWeight::kAuto; }
   /// Returns the numbers; see MemoryWeight::value().
   std::vector<double> values(const char* flag, double otherwise = 0) const;
   std::vector<std::string>* target() { return &texts_; }

@@ -7,8 +7,6 @@ constexpr const char *kJointTemperature = "-joint-temperature", *kJointBias = "-
 
 }  // namespace
 
-double rounded_to_sign(double value) { return std::stod(fmt::format("{:.4g}", value)); }
-
 std::vector<double> steps_of(const std::vector<double>& steps, double unit) {
   std::vector<double> values;
   for (const double step : steps)

@@ -16,7 +16,7 @@ inline const std::vector<double> kModelTemperatureSteps = {
 inline constexpr double kMostTuned = 1e6;
 
 /// Rounds to four digits, because signatures quote the value.
-double rounded_to_sign(double value);
+inline double rounded_to_sign(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 /// Returns the steps multiplied by `unit`.
 std::vector<double> steps_of(const std::vector<double>& steps, double unit);
 /// Returns the axis of the temperature common to all parts of the joint softmax.

@@ -58,8 +58,6 @@ Batch Batch::to(torch::Device device) const {
   return moved;
 }
 
-bool Batch::dense() const { return !(place.run < 0).any().item<bool>(); }
-
 void State::select(const torch::Tensor& rows) {
   for (auto& [name, tensor] : tensors)
     tensor = tensor.index_select(row_dimension(name), upload(rows, tensor.device()));

@@ -44,7 +44,7 @@ struct Batch {
   /// remain on the CPU.
   Batch to(torch::Device device) const;
   /// Returns true if no token is padding. Reads the CPU only, without device synchronisation.
-  bool dense() const;
+  bool dense() const { return !(place.run < 0).any().item<bool>(); }
 };
 
 /// Named tensors whose first dimension is the row. All zeros mean "fresh": zeroing a row resets it,

@@ -28,8 +28,6 @@ torch::Tensor Embedding::scaled(const torch::Tensor& vectors) const {
   return scale_ == 1 ? vectors : vectors * scale_;
 }
 
-torch::Tensor Embedding::forward(const torch::Tensor& ids) { return scaled(look_up(ids)); }
-
 torch::Tensor Embedding::forward_wide(const torch::Tensor& ids) {
   return scaled(look_up(ids).to(torch::kFloat32));
 }

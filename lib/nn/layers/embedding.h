@@ -31,7 +31,7 @@ struct Bands {
 class Embedding : public torch::nn::Module {
  public:
   explicit Embedding(Bands bands, double scale = 1);
-  torch::Tensor forward(const torch::Tensor& ids);
+  torch::Tensor forward(const torch::Tensor& ids) { return scaled(look_up(ids)); }
   /// Returns the vectors as float32; narrower types are converted before scaling.
   torch::Tensor forward_wide(const torch::Tensor& ids);
   /// Returns vectors times `scale`.

@@ -260,8 +260,6 @@ Value undefined(std::string why) {
   return {Undefined{std::make_shared<const std::string>(std::move(why))}};
 }
 Value of_text(std::string text) { return {std::make_shared<const std::string>(std::move(text))}; }
-Value of_bool(bool value) { return {value}; }
-Value of_whole(std::int64_t value) { return {value}; }
 
 Value of_list(std::vector<Value> items, List::Form form) {
   int depth = 1;

@@ -85,8 +85,8 @@ constexpr int kDeepest = 128;  ///< nesting limit of lists and dicts
 
 Value undefined(std::string why);
 Value of_text(std::string text);
-Value of_bool(bool value);
-Value of_whole(std::int64_t value);
+inline Value of_bool(bool value) { return {value}; }
+inline Value of_whole(std::int64_t value) { return {value}; }
 /// Make values. Throw Fault for values nested too deeply. The last value of equal keys wins. Throw
 /// Fault for a key that is a list, a dict or a function.
 Value of_list(std::vector<Value> items, List::Form form = List::Form::list);

@@ -105,8 +105,6 @@ Unigram::Unigram(Vocabulary vocabulary, Parts parts) : parts_(std::move(parts)) 
   }
 }
 
-bool Unigram::is_known(std::uint32_t code_point) const { return known_.count(code_point) > 0; }
-
 bool Unigram::joins(std::uint32_t left, std::uint32_t right) const {
   if (pairs_.count(pair_of(left, right)) > 0) return true;
   return !parts_.byte_fallback && !is_known(left) && !is_known(right);

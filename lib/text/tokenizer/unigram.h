@@ -71,7 +71,7 @@ class Unigram : public Tokenizer {
 
  private:
   double rounded(double sum) const;
-  bool is_known(std::uint32_t code_point) const;
+  bool is_known(std::uint32_t code_point) const { return known_.count(code_point) > 0; }
 
   Parts parts_;
   double unknown_score_ = 0;
