@@ -3,6 +3,8 @@
 
 #include "core/base.h"
 
+#include <utility>
+
 namespace core {
 
 /// Returns of(x) for each element x of `range`, in its order, as values of type T; by default, of

@@ -99,23 +99,11 @@ class FieldList {
   }
 
   using Scope = std::pair<std::string, std::string>;  // the heading, and the option that is needed
-  /// A Group sets the heading in --help for the fields that are listed during its lifetime. Its
-  /// destructor restores the previous heading.
-  class [[nodiscard]] Group {
-   public:
-    Group(FieldList& list, std::string title)
-        : list_(list), before_(std::exchange(list.scope_, Scope{std::move(title), ""})) {}
-    ~Group() { list_.scope_ = std::move(before_); }
-    Group(Group&&) = delete;
-
-   private:
-    FieldList& list_;
-    Scope before_;
-  };
-  Group group(std::string title) { return {*this, std::move(title)}; }
+  /// Sets the heading in --help for the fields that are listed while the result exists.
+  ScopedValue<Scope> group(std::string title) { return {scope_, {std::move(title), ""}}; }
   /// Adds the fields of `options` under a heading of their own.
   template <class Options> void group(std::string title, Options& options) {
-    const Group scope(*this, std::move(title));
+    const auto scope = group(std::move(title));
     options.fields(*this);
   }
 

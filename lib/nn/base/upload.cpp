@@ -24,11 +24,7 @@ torch::Tensor upload(const torch::Tensor& x, const torch::TensorOptions& options
 }
 
 SameUploads::SameUploads(Uploads& uploads, bool complete)
-    : uploads_(uploads), complete_(complete), before_(t_same) {
-  t_same = this;
-}
-
-SameUploads::~SameUploads() { t_same = before_; }
+    : uploads_(uploads), complete_(complete), same_(t_same, this) {}
 
 torch::Tensor SameUploads::give(const torch::Tensor& host, torch::Device device) {
   const auto i = given_++;

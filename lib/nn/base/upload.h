@@ -28,8 +28,6 @@ class SameUploads {
  public:
   /// `complete`: upload() throws std::logic_error for any other copy.
   SameUploads(Uploads& uploads, bool complete);
-  ~SameUploads();
-  SameUploads(SameUploads&&) = delete;
 
  private:
   friend torch::Tensor upload(const torch::Tensor& x, const torch::TensorOptions& options);
@@ -37,7 +35,7 @@ class SameUploads {
   Uploads& uploads_;
   bool complete_;
   std::size_t given_ = 0;
-  SameUploads* before_;
+  core::ScopedValue<SameUploads*> same_;
 };
 
 /// Yields the rows block by block. During the computation on one block, the next is copied to

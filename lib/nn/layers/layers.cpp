@@ -9,18 +9,14 @@ namespace {
 
 thread_local bool no_first_values = false;
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
 /// Whether the weight has a row per token or per position.
 bool is_table(const std::string& name) {
-  return contains(name, ".table_") || ends_with(name, "wte.weight") ||
-         ends_with(name, "wpe.weight") || ends_with(name, "lm_head.weight");
+  return contains(name, ".table_") || name.ends_with("wte.weight") ||
+         name.ends_with("wpe.weight") || name.ends_with("lm_head.weight");
 }
 
 /// Returns N from "h.N", counted from 0, or 0 outside of layers.
@@ -37,7 +33,7 @@ void fill(
     const auto bound = 1 / std::sqrt(width);
     p.uniform_(-bound, bound);
   } else if (p.dim() == 1) {
-    p.fill_(ends_with(name, "bias") ? 0 : 1);
+    p.fill_(name.ends_with("bias") ? 0 : 1);
   } else if (scheme == "depth") {
     const auto numbers = static_cast<double>(2 * p.size(-1) * (layer_of(name) + 1));
     const auto spread = 1 / std::sqrt(numbers);
@@ -47,7 +43,7 @@ void fill(
   } else if (scheme == "fairseq") {
     torch::nn::init::xavier_uniform_(p);
   } else {
-    const bool gpt2 = scheme == "gpt2", residual = ends_with(name, "c_proj.weight");
+    const bool gpt2 = scheme == "gpt2", residual = name.ends_with("c_proj.weight");
     const double spread = gpt2 ? .02 : 1 / std::sqrt(static_cast<double>(p.size(-1)));
     const auto additions = static_cast<double>(gpt2 ? 2 * layers : layers);
     p.normal_(0, residual ? spread / std::sqrt(additions) : spread);
@@ -69,8 +65,7 @@ void initialise(torch::nn::Module& module, const std::string& scheme, std::int64
     if (auto* const own = dynamic_cast<OwnFirstValues*>(part.get())) own->first_values();
 }
 
-NoFirstValues::NoFirstValues() : before_(no_first_values) { no_first_values = true; }
-NoFirstValues::~NoFirstValues() { no_first_values = before_; }
+NoFirstValues::NoFirstValues() : ScopedValue(no_first_values, true) {}
 
 torch::Tensor blank(torch::IntArrayRef sizes) {
   return torch::empty(
@@ -85,13 +80,9 @@ std::vector<std::shared_ptr<torch::nn::Module>> add_layers(
   });
 }
 
-ShapesOnly::ShapesOnly() : before_(shapes_only) { shapes_only = true; }
-ShapesOnly::~ShapesOnly() { shapes_only = before_; }
+ShapesOnly::ShapesOnly() : ScopedValue(shapes_only, true) {}
 
-ParameterType::ParameterType(torch::Dtype dtype) : before_(parameter_type) {
-  parameter_type = dtype;
-}
-ParameterType::~ParameterType() { parameter_type = before_; }
+ParameterType::ParameterType(torch::Dtype dtype) : ScopedValue(parameter_type, dtype) {}
 
 Linear::Linear(std::int64_t in, std::int64_t out, bool with_bias) {
   weight = register_parameter("weight", blank({out, in}));

@@ -37,14 +37,8 @@ class OwnFirstValues {
 
 /// Disables initialise() in this thread while the object exists, for models whose weights are read
 /// from a file.
-class NoFirstValues {
- public:
+struct NoFirstValues : core::ScopedValue<bool> {
   NoFirstValues();
-  ~NoFirstValues();
-  NoFirstValues(NoFirstValues&&) = delete;
-
- private:
-  bool before_;
 };
 
 /// Returns an uninitialised tensor for a parameter (nn/init.h initialises it): float32 unless a
@@ -58,25 +52,13 @@ std::vector<std::shared_ptr<torch::nn::Module>> add_layers(
 
 /// Creates this thread's parameters without memory while the object exists, to count the parameters
 /// of models of any size.
-class ShapesOnly {
- public:
+struct ShapesOnly : core::ScopedValue<bool> {
   ShapesOnly();
-  ~ShapesOnly();
-  ShapesOnly(ShapesOnly&&) = delete;
-
- private:
-  bool before_;
 };
 
 /// Sets the type of this thread's new parameters while the object exists.
-class ParameterType {
- public:
+struct ParameterType : core::ScopedValue<torch::Dtype> {
   explicit ParameterType(torch::Dtype dtype);
-  ~ParameterType();
-  ParameterType(ParameterType&&) = delete;
-
- private:
-  torch::Dtype before_;
 };
 
 /// Computes x W^T + b: (…, in) -> (…, out), with weight (out, in) and bias (out).

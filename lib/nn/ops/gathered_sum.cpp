@@ -50,9 +50,7 @@ class GatheredSumFunction : public torch::autograd::Function<GatheredSumFunction
 }  // namespace
 
 RowReads::RowReads(const std::vector<Tensor>& tables, const std::vector<Tensor>& counts)
-    : tables_(tables), counts_(counts), outer_(std::exchange(counting, this)) {}
-
-RowReads::~RowReads() { counting = outer_; }
+    : tables_(tables), counts_(counts), counting_(counting, this) {}
 
 void RowReads::add(const Tensor& values, const Tensor& rows) {
   if (counting == nullptr) return;

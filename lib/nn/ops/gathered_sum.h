@@ -22,9 +22,6 @@ class RowReads {
  public:
   /// `counts`: (N) int64 for each of `tables` (N, d), on its device; reads are added to it.
   RowReads(const std::vector<torch::Tensor>& tables, const std::vector<torch::Tensor>& counts);
-  RowReads(const RowReads&) = delete;
-  RowReads& operator=(const RowReads&) = delete;
-  ~RowReads();
   /// Adds the reads of `rows` int64 if `values` is one of the tables: those of real tokens.
   static void add(const torch::Tensor& values, const torch::Tensor& rows);
   /// Says which positions of the calls that follow are tokens and not padding: `real` (B, T) bool,
@@ -34,7 +31,7 @@ class RowReads {
  private:
   const std::vector<torch::Tensor>&tables_, &counts_;
   torch::Tensor real_;
-  RowReads* outer_;
+  core::ScopedValue<RowReads*> counting_;
 };
 
 /// The entries of a list of row numbers, by the row that they name.
