@@ -102,7 +102,7 @@ DOCTEST_TEST_CASE("a text is scored on a device as on the CPU, with a wait a bat
       {.memory = "local,long", .cache = 20, .combine = "interpolate"},
       {.memory = "local", .stores = true, .combine = "both"}, {.stores = true},
       {.memory = "local,long", .carried = true}};
-  static const nn::CudaKernels emulated = nn::linked_cuda_kernels();
+  static const nn::CudaKernels emulated;
   const auto device = pretend::device();
   for (const auto& arch : nn::architecture_names()) {
     const Scoring scoring(arch);

@@ -16,7 +16,7 @@ template <class... Arguments> struct Noted<int (*)(Arguments...)> {
 
 /// Returns the emulated kernels as parts of a recording of graphs().
 inline nn::CudaKernels recording_kernels() {
-  nn::CudaKernels kernels = nn::linked_cuda_kernels();
+  nn::CudaKernels kernels;
   kernels.graphs = graphs();
   kernels.leaky_keys_forward =
       Noted<decltype(kernels.leaky_keys_forward)>::run<nn::leaky_keys_forward_cuda>;

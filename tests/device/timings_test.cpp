@@ -47,7 +47,7 @@ DOCTEST_TEST_CASE("timings tell whether the device's work is recorded, and its p
 }
 
 DOCTEST_TEST_CASE("a kernel that does not start is told with CUDA's words") {
-  nn::CudaKernels kernels = nn::linked_cuda_kernels();
+  nn::CudaKernels kernels;
   kernels.error_text = [](int error) { return error == 9 ? "invalid configuration" : "another"; };
   const nn::AsDevice as(&kernels);
   nn::check_launch(0, "adam");

@@ -80,7 +80,7 @@ std::vector<std::string> waits_of(const UpdateCase& test) {
   train::resolve_batches(recipe);
   train::resolve_steps(recipe, 10);
   const auto device = pretend::device();
-  static const nn::CudaKernels emulated = nn::linked_cuda_kernels();
+  static const nn::CudaKernels emulated;
   const nn::AsDevice as(test.kernels ? &emulated : nullptr, device.type());
   train::Learner learner(model_of(test, job), recipe, test.columns, 1, device);
   pretend::take_waits();

@@ -148,7 +148,7 @@ void replay_graph(void* graph) { static_cast<Graph*>(graph)->replay(); }
 void free_graph(void* graph) { delete static_cast<Graph*>(graph); }
 
 nn::CudaKernels table() {
-  nn::CudaKernels kernels = nn::linked_cuda_kernels();
+  nn::CudaKernels kernels;
   kernels.build = TESSERA_VERSION;
   kernels.stream = stream;
   kernels.memory = memory;

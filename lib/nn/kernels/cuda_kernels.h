@@ -23,55 +23,33 @@ struct GraphCalls {
   void (*free)(void* graph);    ///< may be called before end()
 };
 
-struct CudaKernels {
-  const char* build;                   ///< version and revision, which must equal the program's
-  void* (*stream)(int device);         ///< LibTorch's current stream of the device, a cudaStream_t
-  std::int64_t (*memory)(int device);  ///< memory of the device in bytes, 0 if unknown
-  GraphCalls graphs;                   ///< null if graphs cannot be recorded
-  decltype(&delta_forward_cuda) delta_forward;
-  decltype(&delta_backward_cuda) delta_backward;
-  decltype(&gated_keys_forward_cuda) gated_keys_forward;
-  decltype(&gated_keys_backward_cuda) gated_keys_backward;
-  decltype(&leaky_keys_forward_cuda) leaky_keys_forward;
-  decltype(&leaky_keys_backward_cuda) leaky_keys_backward;
-  decltype(&adam_cuda) adam;
-  decltype(&nag_cuda) nag;
-  decltype(&row_softmax_cuda) row_softmax;
-  decltype(&seen_tiles_cuda) seen_tiles;
-  decltype(&seen_raise_cuda) seen_raise;
-  decltype(&seen_exponentiate_cuda) seen_exponentiate;
-  decltype(&seen_differentiate_cuda) seen_differentiate;
-  decltype(&sru_forward_cuda) sru_forward;
-  decltype(&sru_backward_cuda) sru_backward;
-  std::int64_t (*peak_memory)(int device);  ///< peak memory of tensors on the device in bytes
-  const char* (*error_text)(int error);     ///< text of a cudaError_t
-};
-
-/// Returns the table for a program that links the kernels. It has no build and no functions that
+/// By default, the table of a program that links the kernels: it has no build and no functions that
 /// need a GPU.
-inline CudaKernels linked_cuda_kernels() {
-  return {.build = nullptr,
-      .stream = nullptr,
-      .memory = nullptr,
-      .graphs = {},
-      .delta_forward = delta_forward_cuda,
-      .delta_backward = delta_backward_cuda,
-      .gated_keys_forward = gated_keys_forward_cuda,
-      .gated_keys_backward = gated_keys_backward_cuda,
-      .leaky_keys_forward = leaky_keys_forward_cuda,
-      .leaky_keys_backward = leaky_keys_backward_cuda,
-      .adam = adam_cuda,
-      .nag = nag_cuda,
-      .row_softmax = row_softmax_cuda,
-      .seen_tiles = seen_tiles_cuda,
-      .seen_raise = seen_raise_cuda,
-      .seen_exponentiate = seen_exponentiate_cuda,
-      .seen_differentiate = seen_differentiate_cuda,
-      .sru_forward = sru_forward_cuda,
-      .sru_backward = sru_backward_cuda,
-      .peak_memory = nullptr,
-      .error_text = nullptr};
-}
+struct CudaKernels {
+  const char* build = nullptr;  ///< version and revision, which must equal the program's
+  /// LibTorch's current stream of the device, a cudaStream_t.
+  void* (*stream)(int device) = nullptr;
+  std::int64_t (*memory)(int device) = nullptr;  ///< memory of the device in bytes, 0 if unknown
+  GraphCalls graphs = {};                        ///< null if graphs cannot be recorded
+  decltype(&delta_forward_cuda) delta_forward = delta_forward_cuda;
+  decltype(&delta_backward_cuda) delta_backward = delta_backward_cuda;
+  decltype(&gated_keys_forward_cuda) gated_keys_forward = gated_keys_forward_cuda;
+  decltype(&gated_keys_backward_cuda) gated_keys_backward = gated_keys_backward_cuda;
+  decltype(&leaky_keys_forward_cuda) leaky_keys_forward = leaky_keys_forward_cuda;
+  decltype(&leaky_keys_backward_cuda) leaky_keys_backward = leaky_keys_backward_cuda;
+  decltype(&adam_cuda) adam = adam_cuda;
+  decltype(&nag_cuda) nag = nag_cuda;
+  decltype(&row_softmax_cuda) row_softmax = row_softmax_cuda;
+  decltype(&seen_tiles_cuda) seen_tiles = seen_tiles_cuda;
+  decltype(&seen_raise_cuda) seen_raise = seen_raise_cuda;
+  decltype(&seen_exponentiate_cuda) seen_exponentiate = seen_exponentiate_cuda;
+  decltype(&seen_differentiate_cuda) seen_differentiate = seen_differentiate_cuda;
+  decltype(&sru_forward_cuda) sru_forward = sru_forward_cuda;
+  decltype(&sru_backward_cuda) sru_backward = sru_backward_cuda;
+  /// Peak memory of tensors on the device in bytes.
+  std::int64_t (*peak_memory)(int device) = nullptr;
+  const char* (*error_text)(int error) = nullptr;  ///< text of a cudaError_t
+};
 
 }  // namespace nn
 

@@ -106,7 +106,7 @@ DOCTEST_TEST_CASE("the delta rule in float32") {
 }
 
 DOCTEST_TEST_CASE("the delta rule by a device's kernels: heads and rows among others, no steps") {
-  const nn::CudaKernels kernels = nn::linked_cuda_kernels();
+  const nn::CudaKernels kernels;
   const nn::AsDevice device(&kernels);
   for (const auto& sizes : std::vector<ScanSizes>{{1, 1, 1}, {33, 5, 7}, {70, 4, 34}}) {
     DOCTEST_CAPTURE(sizes.steps);
@@ -129,7 +129,7 @@ DOCTEST_TEST_CASE("one key again and again: the matrix has its last value, in fl
     DOCTEST_CHECK(gap(out.o, v) < 1e-4);
   };
   for (const auto scan : {nn::delta_scan, nn::delta_scan_chunks, delta_scan_plain}) check(scan);
-  const nn::CudaKernels kernels = nn::linked_cuda_kernels();
+  const nn::CudaKernels kernels;
   const nn::AsDevice device(&kernels);
   check(nn::delta_scan);
 }

@@ -24,7 +24,7 @@ namespace {
 using torch::Tensor;
 
 const nn::CudaKernels& emulated() {
-  static const nn::CudaKernels kernels = nn::linked_cuda_kernels();
+  static const nn::CudaKernels kernels;
   return kernels;
 }
 

@@ -116,7 +116,7 @@ DOCTEST_TEST_CASE("tiles of entries give the masses and gradients of whole masks
 // Tiles of a device's kernels, which run emulated: fewer cases.
 DOCTEST_TEST_CASE("kernels give the masses and gradients of whole masks, for every rule") {
   torch::manual_seed(13);
-  const nn::CudaKernels emulated = nn::linked_cuda_kernels();
+  const nn::CudaKernels emulated;
   const auto device = pretend::device();
   const nn::AsDevice as(&emulated, device.type());
   const auto check = [&](const nn::TokenPositions& place, const nn::MemoryRule& rule) {

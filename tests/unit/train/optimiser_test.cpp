@@ -177,7 +177,7 @@ DOCTEST_TEST_CASE("optimisers follow their formulas, fused and not, with both ki
 
 DOCTEST_TEST_CASE("on a device kernels, or torch's operators, follow the same formulas") {
   const Problem problem;
-  const nn::CudaKernels emulated = nn::linked_cuda_kernels();
+  const nn::CudaKernels emulated;
   for (const std::string name : {"adamw", "radam", "nag"}) {
     for (const bool kernels : {true, false}) {
       DOCTEST_CAPTURE(name);
@@ -425,7 +425,7 @@ Tensor table_reference(
 
 DOCTEST_TEST_CASE("rows of a table that an update does not read keep weights and moments") {
   const TableProblem problem;
-  const nn::CudaKernels emulated = nn::linked_cuda_kernels();
+  const nn::CudaKernels emulated;
   for (const std::string name : {"adamw", "nag"}) {
     DOCTEST_CAPTURE(name);
     train::OptimiserOptions options;
