@@ -28,28 +28,21 @@ Digest hash128(std::string_view text) {
   return hash128(std::as_bytes(std::span(text.data(), text.size())));
 }
 
-struct Hasher::Impl {
-  XXH3_state_t* state = XXH3_createState();
-  Impl() {
-    if (!state) throw std::bad_alloc();
-    XXH3_128bits_reset(state);
-  }
-  ~Impl() { XXH3_freeState(state); }
-};
+void Hasher::Free::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }
 
-Hasher::Hasher() : impl_(std::make_unique<Impl>()) {}
-Hasher::~Hasher() = default;
-Hasher::Hasher(Hasher&&) noexcept = default;
-Hasher& Hasher::operator=(Hasher&&) noexcept = default;
-
-void Hasher::update(std::span<const std::byte> bytes) {
-  if (!bytes.empty()) XXH3_128bits_update(impl_->state, bytes.data(), bytes.size());
+Hasher::Hasher() : state_(XXH3_createState()) {
+  if (state_ == nullptr) throw std::bad_alloc();
+  reset();
 }
 
-void Hasher::reset() { XXH3_128bits_reset(impl_->state); }
+void Hasher::update(std::span<const std::byte> bytes) {
+  if (!bytes.empty()) XXH3_128bits_update(state_.get(), bytes.data(), bytes.size());
+}
+
+void Hasher::reset() { XXH3_128bits_reset(state_.get()); }
 
 Digest Hasher::digest() const {
-  const XXH128_hash_t h = XXH3_128bits_digest(impl_->state);
+  const XXH128_hash_t h = XXH3_128bits_digest(state_.get());
   return {h.high64, h.low64};
 }
 

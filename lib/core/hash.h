@@ -3,6 +3,8 @@
 
 #include "core/base.h"
 
+struct XXH3_state_s;
+
 namespace core {
 
 /// A Digest is a 128-bit hash. It is printed as 32 hexadecimal digits, high half first.
@@ -24,9 +26,6 @@ Digest hash128(std::string_view text);
 class Hasher {
  public:
   Hasher();
-  ~Hasher();
-  Hasher(Hasher&&) noexcept;
-  Hasher& operator=(Hasher&&) noexcept;
   void update(std::span<const std::byte> bytes);
   void update(std::string_view text) { update(std::as_bytes(std::span(text.data(), text.size()))); }
   /// Discards the input so far.
@@ -35,8 +34,10 @@ class Hasher {
   Digest digest() const;
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  struct Free {
+    void operator()(XXH3_state_s* state) const;
+  };
+  std::unique_ptr<XXH3_state_s, Free> state_;
 };
 
 }  // namespace core
