@@ -198,21 +198,122 @@ bool lists_are_all(const faiss::IndexIVF& index) {
          dynamic_cast<const faiss::ArrayInvertedLists*>(index.invlists) != nullptr;
 }
 
-}  // namespace
+// An index of FAISS.
+class FaissIndex : public Index {
+ public:
+  explicit FaissIndex(std::unique_ptr<faiss::Index> index,
+      std::unique_ptr<faiss::ProductQuantizer> of_rotation = nullptr)
+      : of_rotation_(std::move(of_rotation)), index_(std::move(index)) {}
 
-struct Index::Impl {
-  std::unique_ptr<faiss::ProductQuantizer> of_rotation;  // what OPQ trains with; outlives the index
-  std::unique_ptr<faiss::Index> index;
-  mutable std::mutex searching;
+  std::uint64_t training_rows() const override {
+    // FAISS's k-means uses at most 256 rows per centroid, and recommends at least 39.
+    std::uint64_t rows = 65'536;
+    if (const auto* ivf = dynamic_cast<faiss::IndexIVF*>(inner(index_.get())))
+      rows = std::max<std::uint64_t>(rows, ivf->nlist * 64);
+    return rows;
+  }
+
+  std::uint64_t size() const override { return static_cast<std::uint64_t>(index_->ntotal); }
+  void reset() override { index_->reset(); }
+
+  void train(std::span<const float> keys) override {
+    auto& index = *index_;
+    try {
+      index.train(static_cast<std::int64_t>(keys.size()) / index.d, keys.data());
+    } catch (const std::exception& error) {
+      core::bad_data(
+          "training the index failed: {}; use a smaller --index, or exact", short_text(error));
+    }
+  }
+
+  void add(std::span<const float> keys) override {
+    auto& index = *index_;
+    try {
+      index.add(static_cast<std::int64_t>(keys.size()) / index.d, keys.data());
+    } catch (const faiss::FaissException& error) {
+      fail(Code::unavailable, "adding to the index failed: {}", short_text(error));
+    }
+  }
+
+  bool remove(const std::vector<bool>& gone) override {
+    auto* ivf = dynamic_cast<faiss::IndexIVF*>(below_transforms(index_.get()));
+    if (ivf == nullptr || !lists_are_all(*ivf)) return false;
+    std::vector<std::int64_t> number(gone.size());
+    std::int64_t left = 0;
+    for (std::size_t i = 0; i < gone.size(); ++i) number[i] = gone[i] ? -1 : left++;
+    auto& lists = *dynamic_cast<faiss::ArrayInvertedLists*>(ivf->invlists);
+    const std::size_t size = lists.code_size;
+    for (std::size_t list = 0; list < lists.nlist; ++list) {
+      auto& ids = lists.ids[list];
+      auto& codes = lists.codes[list];
+      std::size_t kept = 0;
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        const std::int64_t id = number.at(static_cast<std::size_t>(ids[i]));
+        if (id < 0) continue;
+        std::memmove(codes.data() + kept * size, codes.data() + i * size, size);
+        ids[kept++] = id;
+      }
+      lists.resize(list, kept);
+    }
+    for (faiss::Index* index = index_.get(); index != nullptr;) {
+      index->ntotal = left;
+      auto* transform = dynamic_cast<faiss::IndexPreTransform*>(index);
+      index = transform == nullptr ? nullptr : transform->index;
+    }
+    return true;
+  }
+
+  void search(std::span<const float> queries, std::int64_t k, std::int64_t nprobe,
+      std::span<std::int64_t> ids, std::span<float> scores) const override {
+    const std::lock_guard lock(searching_);  // nprobe is a member of the index, not an argument
+    faiss::Index& index = *index_;
+    faiss::Index* searched = inner(&index);
+    if (auto* ivf = dynamic_cast<faiss::IndexIVF*>(searched))
+      ivf->nprobe = std::min<std::size_t>(static_cast<std::size_t>(nprobe), ivf->nlist);
+    keep_in_heaps(searched);
+    try {
+      if (is_graph(*searched))
+        faiss::ParameterSpace().set_index_parameter(
+            &index, "efSearch", static_cast<double>(std::max(k, nprobe)));
+      index.search(static_cast<std::int64_t>(queries.size()) / index.d, queries.data(), k,
+          scores.data(), ids.data());
+    } catch (const faiss::FaissException& error) {
+      fail(Code::unavailable, "searching the index failed: {}", short_text(error));
+    }
+    const float sign = index.metric_type == faiss::METRIC_L2 ? -1.0F : 1.0F;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (ids[i] >= index.ntotal) core::bad_data("a damaged index: row {} of {}", ids[i], size());
+      if (std::isnan(scores[i])) ids[i] = -1;  // NaN from corrupt codes or codebooks
+      scores[i] = ids[i] < 0 ? -std::numeric_limits<float>::infinity() : sign * scores[i];
+    }
+  }
+
+  core::Digest write(const std::string& path) const override {
+    const std::lock_guard lock(searching_);
+    HashingWriter writer(path);
+    try {
+      forget_searches(index_.get());
+      faiss::write_index(index_.get(), &writer);
+    } catch (const faiss::FaissException& error) {
+      fail(Code::io, "{}: {}", path, short_text(error));
+    }
+    writer.out.commit();
+    return writer.hash.digest();
+  }
+
+ private:
+  // What OPQ trains with; outlives the index.
+  std::unique_ptr<faiss::ProductQuantizer> of_rotation_;
+  std::unique_ptr<faiss::Index> index_;
+  mutable std::mutex searching_;
 };
 
-Index::Index(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Index::~Index() = default;
+}  // namespace
 
 std::unique_ptr<Index> Index::make(const std::string& factory, std::uint64_t width, Metric metric) {
-  auto impl = std::make_unique<Impl>();
+  std::unique_ptr<faiss::Index> index;
   try {
-    impl->index.reset(
+    index.reset(
         faiss::index_factory(static_cast<int>(width), factory.c_str(), faiss_metric(metric)));
   } catch (const std::exception& error) {
     const auto text = short_text(error);
@@ -224,125 +325,29 @@ std::unique_ptr<Index> Index::make(const std::string& factory, std::uint64_t wid
     core::bad_usage(
         "--index {}: FAISS cannot build it for keys of width {}: {}", factory, width, text);
   }
-  expect_checkable(*impl->index, factory);
-  set_training(inner(impl->index.get()));
-  impl->of_rotation = quiet_quantizer(impl->index.get());
-  return std::unique_ptr<Index>(new Index(std::move(impl)));
+  expect_checkable(*index, factory);
+  set_training(inner(index.get()));
+  auto of_rotation = quiet_quantizer(index.get());
+  return std::make_unique<FaissIndex>(std::move(index), std::move(of_rotation));
 }
 
 std::unique_ptr<Index> Index::parse(std::span<const std::byte> bytes, const std::string& origin,
     std::uint64_t width, Metric metric, std::uint64_t rows) {
   check_index_bytes(bytes, origin, rows);
-  auto impl = std::make_unique<Impl>();
+  std::unique_ptr<faiss::Index> index;
   try {
     BytesReader reader(bytes);
-    impl->index.reset(faiss::read_index(&reader));
+    index.reset(faiss::read_index(&reader));
   } catch (const std::exception& error) {
     core::bad_data(
         "{}: this version of FAISS cannot read the index: {}", origin, short_text(error));
   }
-  const faiss::Index& index = *impl->index;
-  if (static_cast<std::uint64_t>(index.d) != width ||
-      static_cast<std::uint64_t>(index.ntotal) != rows || index.metric_type != faiss_metric(metric))
+  if (static_cast<std::uint64_t>(index->d) != width ||
+      static_cast<std::uint64_t>(index->ntotal) != rows ||
+      index->metric_type != faiss_metric(metric))
     core::bad_data("{}: the index has {} rows of width {}, expected {} of width {} with metric {}",
-        origin, index.ntotal, index.d, rows, width, name_of(metric));
-  return std::unique_ptr<Index>(new Index(std::move(impl)));
-}
-
-std::uint64_t Index::training_rows() const {
-  // FAISS's k-means uses at most 256 rows per centroid, and recommends at least 39.
-  std::uint64_t rows = 65'536;
-  if (const auto* ivf = dynamic_cast<faiss::IndexIVF*>(inner(impl_->index.get())))
-    rows = std::max<std::uint64_t>(rows, ivf->nlist * 64);
-  return rows;
-}
-
-std::uint64_t Index::size() const { return static_cast<std::uint64_t>(impl_->index->ntotal); }
-void Index::reset() { impl_->index->reset(); }
-
-void Index::train(std::span<const float> keys) {
-  auto& index = *impl_->index;
-  try {
-    index.train(static_cast<std::int64_t>(keys.size()) / index.d, keys.data());
-  } catch (const std::exception& error) {
-    core::bad_data(
-        "training the index failed: {}; use a smaller --index, or exact", short_text(error));
-  }
-}
-
-void Index::add(std::span<const float> keys) {
-  auto& index = *impl_->index;
-  try {
-    index.add(static_cast<std::int64_t>(keys.size()) / index.d, keys.data());
-  } catch (const faiss::FaissException& error) {
-    fail(Code::unavailable, "adding to the index failed: {}", short_text(error));
-  }
-}
-
-bool Index::remove(const std::vector<bool>& gone) {
-  auto* ivf = dynamic_cast<faiss::IndexIVF*>(below_transforms(impl_->index.get()));
-  if (ivf == nullptr || !lists_are_all(*ivf)) return false;
-  std::vector<std::int64_t> number(gone.size());
-  std::int64_t left = 0;
-  for (std::size_t i = 0; i < gone.size(); ++i) number[i] = gone[i] ? -1 : left++;
-  auto& lists = *dynamic_cast<faiss::ArrayInvertedLists*>(ivf->invlists);
-  const std::size_t size = lists.code_size;
-  for (std::size_t list = 0; list < lists.nlist; ++list) {
-    auto& ids = lists.ids[list];
-    auto& codes = lists.codes[list];
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      const std::int64_t id = number.at(static_cast<std::size_t>(ids[i]));
-      if (id < 0) continue;
-      std::memmove(codes.data() + kept * size, codes.data() + i * size, size);
-      ids[kept++] = id;
-    }
-    lists.resize(list, kept);
-  }
-  for (faiss::Index* index = impl_->index.get(); index != nullptr;) {
-    index->ntotal = left;
-    auto* transform = dynamic_cast<faiss::IndexPreTransform*>(index);
-    index = transform == nullptr ? nullptr : transform->index;
-  }
-  return true;
-}
-
-void Index::search(std::span<const float> queries, std::int64_t k, std::int64_t nprobe,
-    std::span<std::int64_t> ids, std::span<float> scores) const {
-  const std::lock_guard lock(impl_->searching);  // nprobe is a member of the index, not an argument
-  faiss::Index& index = *impl_->index;
-  faiss::Index* searched = inner(&index);
-  if (auto* ivf = dynamic_cast<faiss::IndexIVF*>(searched))
-    ivf->nprobe = std::min<std::size_t>(static_cast<std::size_t>(nprobe), ivf->nlist);
-  keep_in_heaps(searched);
-  try {
-    if (is_graph(*searched))
-      faiss::ParameterSpace().set_index_parameter(
-          &index, "efSearch", static_cast<double>(std::max(k, nprobe)));
-    index.search(static_cast<std::int64_t>(queries.size()) / index.d, queries.data(), k,
-        scores.data(), ids.data());
-  } catch (const faiss::FaissException& error) {
-    fail(Code::unavailable, "searching the index failed: {}", short_text(error));
-  }
-  const float sign = index.metric_type == faiss::METRIC_L2 ? -1.0F : 1.0F;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] >= index.ntotal) core::bad_data("a damaged index: row {} of {}", ids[i], size());
-    if (std::isnan(scores[i])) ids[i] = -1;  // NaN from corrupt codes or codebooks
-    scores[i] = ids[i] < 0 ? -std::numeric_limits<float>::infinity() : sign * scores[i];
-  }
-}
-
-core::Digest Index::write(const std::string& path) const {
-  const std::lock_guard lock(impl_->searching);
-  HashingWriter writer(path);
-  try {
-    forget_searches(impl_->index.get());
-    faiss::write_index(impl_->index.get(), &writer);
-  } catch (const faiss::FaissException& error) {
-    fail(Code::io, "{}: {}", path, short_text(error));
-  }
-  writer.out.commit();
-  return writer.hash.digest();
+        origin, index->ntotal, index->d, rows, width, name_of(metric));
+  return std::make_unique<FaissIndex>(std::move(index));
 }
 
 }  // namespace store
@@ -357,25 +362,11 @@ namespace {
 }
 }  // namespace
 
-struct Index::Impl {};
-Index::Index(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Index::~Index() = default;
 std::unique_ptr<Index> Index::make(const std::string&, std::uint64_t, Metric) { absent(); }
 std::unique_ptr<Index> Index::parse(
     std::span<const std::byte>, const std::string&, std::uint64_t, Metric, std::uint64_t) {
   absent();
 }
-std::uint64_t Index::training_rows() const { absent(); }
-void Index::train(std::span<const float>) { absent(); }
-void Index::add(std::span<const float>) { absent(); }
-std::uint64_t Index::size() const { absent(); }
-void Index::reset() { absent(); }
-bool Index::remove(const std::vector<bool>&) { absent(); }
-void Index::search(std::span<const float>, std::int64_t, std::int64_t, std::span<std::int64_t>,
-    std::span<float>) const {
-  absent();
-}
-core::Digest Index::write(const std::string&) const { absent(); }
 
 }  // namespace store
 

@@ -30,35 +30,29 @@ class Index {
   /// unless they are an index of this width, metric and number of rows.
   static std::unique_ptr<Index> parse(std::span<const std::byte> bytes, const std::string& origin,
       std::uint64_t width, Metric metric, std::uint64_t rows);
-  ~Index();
-  Index(Index&&) = delete;
+  virtual ~Index() = default;
 
   /// Returns the largest number of rows that training uses.
-  std::uint64_t training_rows() const;
+  virtual std::uint64_t training_rows() const = 0;
   /// Trains on keys (n, width). Throws Error{bad_data} if there are too few.
-  void train(std::span<const float> keys);
+  virtual void train(std::span<const float> keys) = 0;
   /// Appends keys (n, width) as rows size() to size() + n - 1.
-  void add(std::span<const float> keys);
-  std::uint64_t size() const;
+  virtual void add(std::span<const float> keys) = 0;
+  virtual std::uint64_t size() const = 0;
   /// Removes all rows but keeps the trained state.
-  void reset();
+  virtual void reset() = 0;
   /// Removes rows and renumbers the others, as if the removed rows had never existed. `gone` has
   /// one flag per row. Returns false if this type of index cannot remove rows.
-  bool remove(const std::vector<bool>& gone);
+  virtual bool remove(const std::vector<bool>& gone) = 0;
 
   /// Finds the k nearest rows for queries (n, width), nearest first: ids and scores (n, k). Missing
   /// hits have id -1 and score -infinity. `nprobe` is the number of inverted lists to search (for
   /// HNSW: efSearch, at least k). Thread safe; concurrent calls wait for each other.
-  void search(std::span<const float> queries, std::int64_t k, std::int64_t nprobe,
-      std::span<std::int64_t> ids, std::span<float> scores) const;
+  virtual void search(std::span<const float> queries, std::int64_t k, std::int64_t nprobe,
+      std::span<std::int64_t> ids, std::span<float> scores) const = 0;
 
   /// Writes the index through core::Output and returns the XXH3-128 of the file's bytes.
-  core::Digest write(const std::string& path) const;
-
- private:
-  struct Impl;
-  explicit Index(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  virtual core::Digest write(const std::string& path) const = 0;
 };
 
 }  // namespace store
