@@ -3,7 +3,7 @@
 // Scores of R targets from all sources, at every point of a grid.
 // Learns the weights of sources from the given beginning of a text: a prompt, or a context.
 
-#include "infer/memory/online.h"
+#include "infer/memory/mixture.h"
 
 namespace infer {
 
