@@ -32,6 +32,8 @@ struct Config {
   bool untied = false;
   /// Keys with a value that other classes of transformers compute and this family's ignores.
   std::vector<std::string> ignored{};
+  /// What determines the shapes of the weights, for messages.
+  const char* read_from = "config.json";
   TrainingFacts facts;
 };
 

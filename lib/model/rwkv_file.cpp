@@ -85,6 +85,7 @@ Config rwkv_config(TensorMap& tensors, const std::string& origin) {
   for (const auto& of : kSizes) config[of.key] = size_of(tensors, of, origin);
   Config read;
   read.family = &rwkv_file_family();
+  read.read_from = "the first block";
   read.options = family_options(*read.family, config, origin, &read.vocabulary);
   const auto d = read.options.shape.d_model;
   const auto ranks = nn::rwkv7_ranks(d);

@@ -2,7 +2,6 @@
 
 #include "core/collect.h"
 #include "model/adapter.h"
-#include "model/families/rwkv7.h"
 #include "nn/base/pages.h"
 #include "nn/base/runtime.h"
 #include "nn/layers/ngram_memory.h"
@@ -89,18 +88,17 @@ bool equal_tensors(const TensorFiles& files, const std::string& a, const std::st
   return true;
 }
 
-// Returns the layout of the tensors of experts, or of an RWKV-7's token shifts. Throws
-// Error{bad_data} if the files have fewer tensors than there are experts.
-ExpertTensors experts_in(const Config& config, const TensorFiles& files) {
+// Throws Error{bad_data} if the files have fewer tensors than there are experts.
+Stacking stacking_in(const Config& config, const TensorFiles& files) {
   const auto& options = config.options;
   const auto count = options.transformer.experts.count;
-  if (config.family == nullptr) return ExpertTensors::each;
+  if (config.family == nullptr) return Stacking::each;
   const auto name = stacked_name(*config.family);
-  if (files.has(name) || files.has(bare_name(*config.family, name))) return ExpertTensors::stacked;
+  if (files.has(name) || files.has(bare_name(*config.family, name))) return Stacking::stacked;
   if (options.shape.layers * count > static_cast<std::int64_t>(files.size()))
     core::bad_data("{}: has only {} tensors for {} layers of {} experts", files.name(),
         files.size(), options.shape.layers, count);
-  return ExpertTensors::each;
+  return Stacking::each;
 }
 
 constexpr const char* kHeadWeight = "lm_head.weight";
@@ -167,7 +165,7 @@ StoredWeights::StoredWeights(
   if (config.options.shape.layers > static_cast<std::int64_t>(files.size()))
     core::bad_data("{}: has only {} tensors for {} layers", files.name(), files.size(),
         config.options.shape.layers);
-  const auto experts = experts_in(config, files);
+  const auto stacking = stacking_in(config, files);
   const auto shapes = made(config_origin, [&] {
     const nn::ShapesOnly shapes_only;
     const nn::NoFirstValues unset;
@@ -175,7 +173,7 @@ StoredWeights::StoredWeights(
   });
   for (const auto& [name, tensor] : shapes)
     weights_.push_back({name, tensor.sizes().vec(),
-        pieces_of(config.family, config.options, name, tensor.size(0), experts)});
+        pieces_of(config.family, config.options, name, tensor.size(0), stacking)});
   if (config.family != nullptr) find_names();
   if (!config.untied) return;
   for (auto& weight : weights_)
@@ -237,8 +235,7 @@ std::string StoredWeights::fault(const Weight& weight, const Piece& piece) const
   const auto& file = files_.file_of(piece.tensor);
   if (entry.shape != shape)
     return fmt::format("{}: tensor {} has shape {}, but {} requires {}", file, piece.tensor,
-        print(entry.shape),
-        config_.family == &rwkv_file_family() ? "the first block" : "config.json", print(shape));
+        print(entry.shape), config_.read_from, print(shape));
   if (!c10::isFloatingType(entry.dtype))
     return fmt::format("{}: tensor {} has type {}, which is not floating point", file, piece.tensor,
         c10::toString(entry.dtype));

@@ -318,7 +318,7 @@ torch::Tensor Piece::here(const torch::Tensor& tensor) const {
 }
 
 std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& options,
-    const std::string& weight, std::int64_t rows, ExpertTensors experts) {
+    const std::string& weight, std::int64_t rows, Stacking stacking) {
   if (family == nullptr) return {{weight, 0, rows, Layout::as_is}};
   const auto dot = weight.rfind('.');
   const auto [name, number] = numbered(weight.substr(0, dot));
@@ -333,7 +333,7 @@ std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& optio
   const bool of_experts = is_of_experts(theirs);  // otherwise the token shifts of an RWKV-7
   const auto count = of_experts ? options.transformer.experts.count : 1;
   if (const auto stacked = row.stacked.find(ours);
-      experts == ExpertTensors::stacked && stacked != row.stacked.end())
+      stacking == Stacking::stacked && stacked != row.stacked.end())
     return {{with_number(stacked->second, number), 0, rows,
         of_experts || theirs.size() > 1 ? Layout::by_part : Layout::as_is,
         of_experts ? count : std::ssize(theirs)}};

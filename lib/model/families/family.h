@@ -86,14 +86,15 @@ struct Piece {
 /// Returns the factor of a weight by its name in nn::Model.
 double factor_of(const std::vector<WeightFactor>& factors, const std::string& weight);
 
-/// Whether a file has a tensor per expert, or the experts of a layer stacked in one.
-enum class ExpertTensors { each, stacked };
+/// Whether a file has a tensor for each expert (RWKV-7: for each token shift) of a layer, or one in
+/// which they are stacked.
+enum class Stacking { each, stacked };
 
 /// Returns the pieces of a weight by its name in nn::Model, with `rows` rows. Null family: the
 /// weight itself.
 std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& options,
-    const std::string& weight, std::int64_t rows, ExpertTensors experts = ExpertTensors::each);
-/// Returns a tensor that the first layer of a file with stacked experts has; empty: the family has
+    const std::string& weight, std::int64_t rows, Stacking stacking = Stacking::each);
+/// Returns a tensor that the first layer of a file with stacked tensors has; empty: the family has
 /// none.
 std::string stacked_name(const Family& family);
 /// Returns whether a file of the family may contain this tensor, which is no weight.
