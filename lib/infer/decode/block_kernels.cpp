@@ -13,6 +13,7 @@
 
 #include "model/gguf/gguf_model.h"
 #include "nn/kernels/row_math.h"
+#include "nn/kernels/square.h"
 
 namespace infer {
 #ifdef INFER_BLOCK_KERNELS
@@ -88,24 +89,6 @@ inline Ints sums_of(const Ints (&of)[8]) {
              high = pairs(pairs(of[4], of[5]), pairs(of[6], of[7]));
   return (Ints)_mm256_permute2x128_si256((__m256i)low, (__m256i)high, 0x20) +
          (Ints)_mm256_permute2x128_si256((__m256i)low, (__m256i)high, 0x31);
-}
-
-// Makes the columns of an 8 x 8 matrix its rows.
-inline void transpose(Ints (&v)[8]) {
-  Ints a[8], b[8];
-  for (int i = 0; i < 8; i += 2) {
-    a[i] = (Ints)_mm256_unpacklo_epi32((__m256i)v[i], (__m256i)v[i + 1]);
-    a[i + 1] = (Ints)_mm256_unpackhi_epi32((__m256i)v[i], (__m256i)v[i + 1]);
-  }
-  for (int i = 0; i < 8; i += 2) {
-    const int from = i / 4 * 4 + i % 4 / 2;
-    b[i] = (Ints)_mm256_unpacklo_epi64((__m256i)a[from], (__m256i)a[from + 2]);
-    b[i + 1] = (Ints)_mm256_unpackhi_epi64((__m256i)a[from], (__m256i)a[from + 2]);
-  }
-  for (int i = 0; i < 4; ++i) {
-    v[i] = (Ints)_mm256_permute2x128_si256((__m256i)b[i], (__m256i)b[i + 4], 0x20);
-    v[i + 4] = (Ints)_mm256_permute2x128_si256((__m256i)b[i], (__m256i)b[i + 4], 0x31);
-  }
 }
 
 // The formats. factors() and numbers() read a block, numbers() one of its kGroups groups.
@@ -305,12 +288,9 @@ template <class Format> void fill(const TileRows& rows, std::int64_t groups, Til
           tile.scale[to][first + o] = f[o].scale[part];
           tile.least[to][first + o] = f[o].least[part];
         }
-        transpose(low), transpose(high);
         auto* const pairs = reinterpret_cast<std::int32_t*>(&tile.numbers[to * 16]) + first;
-        for (int i = 0; i < 8; ++i) {
-          std::memcpy(pairs + i * kTile, &low[i], sizeof low[i]);
-          std::memcpy(pairs + (8 + i) * kTile, &high[i], sizeof high[i]);
-        }
+        nn::vec::transpose(low, pairs, kTile);
+        nn::vec::transpose(high, pairs + 8 * kTile, kTile);
       }
     }
 }

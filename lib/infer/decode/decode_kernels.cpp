@@ -220,10 +220,7 @@ void by_lanes(const float* x, std::int64_t steps, float* to) {
 #pragma GCC unroll 16
       for (int i = 0; i < kWidth; ++i)
         square[i] = nn::vec::load<PartFloats>(x + (step + i) * kLanes + lane);
-      nn::vec::transpose(square);
-#pragma GCC unroll 16
-      for (int i = 0; i < kWidth; ++i)
-        std::memcpy(to + (lane + i) * steps + step, &square[i], sizeof square[i]);
+      nn::vec::transpose(square, to + lane * steps + step, steps);
     }
 }
 
@@ -246,11 +243,8 @@ void transpose_tile(const Weight* weights, std::int64_t outputs, std::int64_t st
         for (int i = 0; i < kWidth; ++i) square[i] = (PartFloats)Part::load(row[i] + k).v;
         if (k % kLine<Weight> == 0)
           for (const Weight* const at : row) __builtin_prefetch(at + ahead + k, 0, 2);
-        nn::vec::transpose(square);
-#pragma GCC unroll 16
-        for (int i = 0; i < kWidth; ++i)
-          std::memcpy(to + ((lane + i) * steps + step) * kTileColumns + column, &square[i],
-              sizeof square[i]);
+        nn::vec::transpose(
+            square, to + (lane * steps + step) * kTileColumns + column, steps * kTileColumns);
       }
   }
 }

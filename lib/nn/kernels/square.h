@@ -1,5 +1,5 @@
 #pragma once
-// Transposes a square of floats in vector registers.
+// Transposes a square of numbers in vector registers.
 
 #include <utility>
 
@@ -29,10 +29,13 @@ template <int kStep, class Vector, int n>
 
 }  // namespace square
 
-/// Makes the columns of a square its lines; a Vector has n floats.
-template <class Vector, int n> [[gnu::always_inline]] inline void transpose(Vector (&lines)[n]) {
-  static_assert(sizeof(Vector) == n * sizeof(float));
+/// Writes column i of a square to `to + i * stride`; a Vector has n Numbers. Changes `lines`.
+template <class Vector, int n, class Number>
+[[gnu::always_inline]] inline void transpose(Vector (&lines)[n], Number* to, std::int64_t stride) {
+  static_assert(sizeof(Vector) == n * sizeof(Number));
   square::turn<n / 2>(lines);
+#pragma GCC unroll 16
+  for (int i = 0; i < n; ++i) std::memcpy(to + i * stride, &lines[i], sizeof lines[i]);
 }
 
 }  // namespace nn::vec

@@ -65,9 +65,7 @@ void turn(const float* from, std::int64_t stride, float* to) {
   Lanes square[vec::kFloats];
 #pragma GCC unroll 16
   for (int c = 0; c < vec::kFloats; ++c) square[c] = vec::load(from + c * stride);
-  vec::transpose(square);
-#pragma GCC unroll 16
-  for (int k = 0; k < vec::kFloats; ++k) vec::store(to + k * kTileColumns, square[k]);
+  vec::transpose(square, to, kTileColumns);
 }
 
 // Packs panels of kTileColumns columns, row by row. Missing columns are zero.
