@@ -32,8 +32,7 @@ struct EvalRegbenchOptions {
     model::adapter_field(f, adapter);
     f("ngram", ngram,
         "use counts of n-grams in the sequence so far, with back-off, instead of a model")
-        .between(1, 12)
-        .or_none();
+        .none_or(1, 12);
     f("automata", automata, "file of the sequences' automata, from gen-regbench").required = true;
     f("batch", batch, "sequences per forward pass").between(1, 1e6);
     compute.fields(f);

@@ -29,8 +29,7 @@ struct Options {
     f("answer-tokens", length.answer,
         "tokens of --length reserved for the answer; auto: 128, 30 or 32, by task, or as many as the "
         "answer has if these are more")
-        .between(1, 1e9)
-        .or_auto();
+        .auto_or(1, 1e9);
     f("shots", length.shots, "solved examples before each problem, with little filler")
         .between(0, 100);
     f("output-format", form,

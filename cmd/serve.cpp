@@ -50,10 +50,9 @@ struct ServeOptions {
     f("max-scored", max_scored,
         "maximum prompt tokens of a request with log-probabilities, counted for each text")
         .between(1, 1e9);
-    f("max-body", body, "maximum bytes of a request").between(1024, 1 << 30).bytes();
+    f("max-body", body, "maximum bytes of a request").bytes(1024, 1 << 30);
     f("max-bodies", all_bodies, "maximum bytes of all requests that are not answered yet")
-        .between(1024, 1e12)
-        .bytes();
+        .bytes(1024, 1e12);
   }
 };
 

@@ -376,8 +376,7 @@ core::FieldList with_common(core::FieldList fields, Context& context) {
   if (context.program.draws)
     fields("seed", context.seed, "seed of the random numbers").between(0, kMostSeed);
   fields("jobs", context.jobs, "number of threads; auto: one per processor")
-      .between(1, kMostJobs)
-      .or_auto()
+      .auto_or(1, kMostJobs)
       .short_name = 'j';
   fields("json", context.json, "print results as JSON lines");
   return fields;

@@ -59,7 +59,10 @@ struct Field {
   Field& above(double least, double most) { return above(least).at_most(most); }
   Field& at_most(double most) { return bounds.most = most, *this; }
   Field& below(double most) { return bounds.open_most = true, at_most(most); }
+  /// Accepts 0 to below 1.
+  Field& fraction() { return at_least(0).below(1); }
   Field& bytes() { return size = true, *this; }
+  Field& bytes(double least, double most) { return between(least, most).bytes(); }
   Field& needs(std::string option) { return needed = std::move(option), *this; }
   Field& several() { return greedy = true, *this; }
   /// Accepts `auto`, which lets the program choose. The struct then holds `held`.
@@ -67,6 +70,11 @@ struct Field {
   /// Accepts `none`, which switches off what the number would limit or set. The struct then holds
   /// `held`.
   Field& or_none(std::int64_t held = 0) { return words.push_back({"none", held}), *this; }
+  /// Accept such a word, or a number within bounds.
+  Field& auto_or(double least, double most) { return between(least, most).or_auto(); }
+  Field& none_or(double least, double most) { return between(least, most).or_none(); }
+  Field& auto_or_above(double least, double most) { return above(least, most).or_auto(); }
+  Field& none_or_above(double least, double most) { return above(least, most).or_none(); }
 
   /// Returns the word that is `text`, or nullptr.
   const NamedNumber* word(std::string_view text) const;

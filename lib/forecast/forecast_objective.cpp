@@ -208,8 +208,7 @@ void LossOptions::fields(core::FieldList& f) {
       "softmax: cross-entropy of tokens; clipped-mse: for a mosaic that forecasts vectors",
       {"softmax", "clipped-mse"});
   f("beta", beta, "clipped-mse: sharpness of the kernel; auto: 50, or that of --from")
-      .above(0, 1e6)
-      .or_auto();
+      .auto_or_above(0, 1e6);
 }
 
 void LossOptions::check(const std::string& arch) const {

@@ -192,8 +192,7 @@ void remove_file(const std::string& path) {
 
 void BuildOptions::fields(core::FieldList& f) {
   f("buffer-size", memory, "memory for sorting in bytes; a larger text is sorted in parts")
-      .between(1 << 20, 0x1p46)
-      .bytes();
+      .bytes(1 << 20, 0x1p46);
 }
 
 Cut BuildOptions::cut(std::uint64_t vocabulary, std::int64_t jobs) const {

@@ -70,8 +70,7 @@ void HitsOptions::fields(core::FieldList& f) {
   f("dump", dump, "print the terms or the hits of each unit instead of writing an order",
       {"terms", "hits"});
   f("queries", queries, "with --dump hits: number of randomly chosen units; none: all")
-      .between(1, 1e12)
-      .or_none();
+      .none_or(1, 1e12);
   f("timings", timings, "file for the timings: seconds and rates of the search");
   const auto in_parts = f.group("Parts");
   f("part", part,

@@ -219,8 +219,7 @@ void PackOptions::fields(core::FieldList& f) {
       {"greedy", "paths", "random"});
   f("buffer-size", buffer_size,
       "memory in bytes for the terms, and the same for the index; more terms are spilled to disk")
-      .between(1, 0x1p50)
-      .bytes();
+      .bytes(1, 0x1p50);
   const auto in_bm25 = f.group("BM25");
   f("k", top, "hits per unit, including the unit itself").between(1, 10e3);
   f("other-documents", other_documents, "exclude hits in the unit's own documents");

@@ -386,12 +386,9 @@ std::uint64_t find_passages(const PassageIndex& index, const FindOptions& option
 }
 
 void PassageOptions::fields(core::FieldList& f) {
-  f("passage", passage, "tokens per passage; none: one passage per document")
-      .between(1, 1e9)
-      .or_none();
+  f("passage", passage, "tokens per passage; none: one passage per document").none_or(1, 1e9);
   f("buffer-size", buffer_size, "memory in bytes for the terms; more are spilled to disk")
-      .between(1, 0x1p50)
-      .bytes();
+      .bytes(1, 0x1p50);
   f("k1", k1, "BM25 k1: saturation of term frequency").between(0, 1000);
   f("b", b, "BM25 b: length normalization").between(0, 1);
 }

@@ -71,14 +71,10 @@ void copy_documents(const Dataset& data, std::size_t first, std::size_t last, Wr
 }
 
 void CutOptions::fields(core::FieldList& f) {
-  f("parts", parts, "split into N shards of about equal size")
-      .between(1, 1e6)
-      .or_none()
-      .short_name = 'n';
-  f("max-documents", documents, "maximum documents per shard").between(1, 1e12).or_none();
+  f("parts", parts, "split into N shards of about equal size").none_or(1, 1e6).short_name = 'n';
+  f("max-documents", documents, "maximum documents per shard").none_or(1, 1e12);
   f("max-bytes", bytes, "maximum bytes of elements per shard; a larger document has its own shard")
-      .between(1, 0x1p50)
-      .or_none()
+      .none_or(1, 0x1p50)
       .bytes();
 }
 

@@ -31,8 +31,7 @@ void RemovalOptions::fields(core::FieldList& f) {
   f("generation", generation,
       "generation of the store to which the document numbers refer; auto: the current one, unless "
       "the last removal had the same numbers")
-      .between(1, 0x1p53)
-      .or_auto();
+      .auto_or(1, 0x1p53);
 }
 
 RemovalRequest RemovalOptions::request() const {

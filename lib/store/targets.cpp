@@ -43,8 +43,7 @@ void TargetOptions::fields(core::FieldList& f) {
   f("nprobe", nprobe, "inverted lists probed per query (nprobe)").between(1, 1e6);
   f("rescore", rescore, "recompute the scores of the neighbours from the stored keys");
   f("datastore-temperature", temperature, "temperature of the scores; auto: sqrt(width of a key)")
-      .above(0, 1e6)
-      .or_auto();
+      .auto_or_above(0, 1e6);
   f("top-k", keep, "most probable target tokens kept per position").between(1, 65536);
 }
 

@@ -309,8 +309,7 @@ void RegbenchSet::fields(core::FieldList& f) {
       .between(0, 1e12);
   f("environments", environments,
       "number of automata; auto: one per sequence; with iid, the number that train had")
-      .between(1, 1e12)
-      .or_auto();
+      .auto_or(1, 1e12);
 }
 
 void RegbenchSet::check() const {

@@ -7,9 +7,7 @@ namespace train {
 
 void BatchOptions::fields(core::FieldList& f) {
   const auto in_batches = f.group("Batches");
-  f("segment", segment, "tokens per segment; auto: 512, or that of --order")
-      .between(1, 16e6)
-      .or_auto();
+  f("segment", segment, "tokens per segment; auto: 512, or that of --order").auto_or(1, 16e6);
   f("segment-deviation", segment_deviation,
       "streams: standard deviation of the segment length in tokens; one segment in twenty has "
       "half the length; 0: equal lengths")
@@ -29,8 +27,7 @@ void BatchOptions::fields(core::FieldList& f) {
       "composition of the batches; auto: order with --order, runs with --memory long, else shuffled",
       {"auto", "shuffled", "sequential", "runs", "streams", "documents", "order", "pairs"});
   f("run-length", run_length, "runs: consecutive segments per run; auto: the whole micro-batch")
-      .between(1, 16e6)
-      .or_auto();
+      .auto_or(1, 16e6);
   f("order", order, "order of the segments, from bm25-pack");
   f("ignore-index", ignored_targets, "token ids that are ignored as targets (ignore_index)")
       .between(0, 4e9);
@@ -53,8 +50,7 @@ void ObjectiveOptions::fields(core::FieldList& f) {
   f("memory-temperature", memory_temperature, "temperature of the memory's scores")
       .between(model::kLeastTemperature, 1e6);
   f("memory-top-k", memory_top_k, "use only the best N entries per token; none: all")
-      .between(1, 1e9)
-      .or_none();
+      .none_or(1, 1e9);
   f("memory-previous", memory_previous,
       "streams with long: earlier segments kept as memory, without gradient")
       .between(0, 1e6);
@@ -63,9 +59,7 @@ void ObjectiveOptions::fields(core::FieldList& f) {
   f("plain-warmup", plain_warmup,
       "initial steps without memory: a fraction if below 1, else a number")
       .between(0, 1e12);
-  f("label-smoothing", label_smoothing, "label smoothing; without memory only")
-      .at_least(0)
-      .below(1);
+  f("label-smoothing", label_smoothing, "label smoothing; without memory only").fraction();
   f("targets", targets, "target distributions of a teacher (build-targets); without memory only");
   f("targets-weight", targets_weight,
       "with --targets: weight of the divergence from the teacher in the loss")
@@ -80,10 +74,9 @@ void OptimiserOptions::fields(core::FieldList& f) {
   f("lr", lr,
       "peak learning rate; auto: 1e-3 (nag: 0.1), with --from 2e-5 (nag: 2e-3), with --lora 2e-4, "
       "with --only-memory-rows 0.1")
-      .above(0, 1000)
-      .or_auto();
-  f("beta1", beta1, "adam, adamw, radam, muon: decay of the first moment").at_least(0).below(1);
-  f("beta2", beta2, "adam, adamw, radam, muon: decay of the second moment").at_least(0).below(1);
+      .auto_or_above(0, 1000);
+  f("beta1", beta1, "adam, adamw, radam, muon: decay of the first moment").fraction();
+  f("beta2", beta2, "adam, adamw, radam, muon: decay of the second moment").fraction();
   f("epsilon", epsilon, "adam, adamw, radam, muon: epsilon of the denominator").above(0, 1);
   f("bias-correction", bias_correction,
       "adam, adamw: correct the bias of the moments towards 0; without it, the first steps are longer");
@@ -96,7 +89,7 @@ void OptimiserOptions::fields(core::FieldList& f) {
   f("decay", decay,
       "parameters with weight decay: matrices: tensors of at least two dimensions; all",
       {"matrices", "all"});
-  f("clip", clip, "gradient clipping: maximum norm").above(0, 1e12).or_none();
+  f("clip", clip, "gradient clipping: maximum norm").none_or_above(0, 1e12);
 }
 
 void ScheduleOptions::fields(core::FieldList& f) {
@@ -108,8 +101,7 @@ void ScheduleOptions::fields(core::FieldList& f) {
   f("warmup-init-lr", warmup_init_lr, "learning rate of the first warmup step").between(0, 1000);
   f("min-lr", min_lr, "final learning rate of cosine and linear").between(0, 1000);
   f("period", period, "cosine-restarts: steps of the first period; auto: all steps")
-      .between(1, 1e12)
-      .or_auto();
+      .auto_or(1, 1e12);
   f("t-mult", t_mult, "cosine-restarts: factor of the length from period to period")
       .between(1, 1000);
   f("lr-shrink", lr_shrink, "cosine-restarts: factor of the learning rate from period to period")
@@ -121,12 +113,10 @@ void LoraOptions::fields(core::FieldList& f) {
   f("lora", lora,
       "with --from: train a LoRA adapter of this rank and save it in peft's format; none: "
       "train all weights")
-      .between(1, 65536)
-      .or_none();
+      .none_or(1, 65536);
   f("lora-alpha", lora_alpha,
       "LoRA alpha: the update is scaled by alpha / rank; auto: twice the rank")
-      .above(0, 1e6)
-      .or_auto();
+      .auto_or_above(0, 1e6);
   f("lora-targets", lora_targets,
       "adapted modules, by their names in transformers (q_proj), or all-linear; may be repeated");
 }
@@ -135,9 +125,8 @@ void Recipe::fields(core::FieldList& f) {
   const auto in_length = f.group("Length");
   f("steps", steps,
       "optimiser steps; auto: by --epochs, else by the size of the data; with --from, one epoch")
-      .between(1, 1e12)
-      .or_auto();
-  f("epochs", epochs, "passes over the data; auto: by --steps").above(0, 1e9).or_auto();
+      .auto_or(1, 1e12);
+  f("epochs", epochs, "passes over the data; auto: by --steps").auto_or_above(0, 1e9);
   batches.fields(f);
   objective.fields(f);
   optimiser.fields(f);
@@ -148,8 +137,7 @@ void Recipe::fields(core::FieldList& f) {
     f("only-memory-rows", only_memory_rows,
         "with --from and --background: train only memory layers' tables, and of each these many rows "
         "a micro-batch, which it reads most beside the background; none: train all weights")
-        .between(1, 1e12)
-        .or_none();
+        .none_or(1, 1e12);
   }
   const auto in_run = f.group("Run");
   f("precision", precision,
@@ -162,14 +150,12 @@ void Recipe::fields(core::FieldList& f) {
       "--deterministic, else tree",
       {"auto", "tree", "fast"});
   f("valid-every", valid_every, "steps between validations; auto: ten validations in all")
-      .between(1, 1e12)
-      .or_auto();
+      .auto_or(1, 1e12);
   f("log-every", log_every, "steps between lines of metrics.jsonl").between(1, 1e12);
   f("average-checkpoints", average_checkpoints,
       "checkpoint averaging: average the weights of the last N validations; none: keep the best, "
       "or the last")
-      .between(1, 1e6)
-      .or_none();
+      .none_or(1, 1e6);
 }
 
 void Recipe::settle_reduce(bool on_devices) {

@@ -400,8 +400,7 @@ class Trainer {
 
 void KeepOptions::fields(core::FieldList& f) {
   f("checkpoint-every", checkpoint_every, "steps between checkpoints; auto: every ten minutes")
-      .between(1, 1e12)
-      .or_auto();
+      .auto_or(1, 1e12);
   f("keep", keep, "checkpoints kept after the run").between(0, 1e12).needs("checkpoint-every");
   f("tensorboard", tensorboard, "also write the metrics as TensorBoard events");
   f("max-time", max_time, "time limit (H:M:S): save a checkpoint and exit with 75");

@@ -87,9 +87,7 @@ void AnswerOptions::fields(core::FieldList& f) {
       {"auto", "lines", "jsonl"});
   f("per-token", per_token, "print the text and the log-probability of each token");
   f("keep-going", keep_going, "answer the other requests if one is invalid");
-  f("batch", batch, "requests per batch; auto: 32 from files, 1 from a pipe")
-      .between(1, 1e6)
-      .or_auto();
+  f("batch", batch, "requests per batch; auto: 32 from files, 1 from a pipe").auto_or(1, 1e6);
 }
 
 AllAnswered answer_all(Answerer& answerer, task::ScoreRequestReader& requests,

@@ -90,9 +90,7 @@ void DrawOptions::fields(core::FieldList& f) {
   f("temperature", temperature, "sampling temperature; 0: greedy; auto: 1")
       .between(0, kHottest)
       .or_auto(-1);
-  f("top-k", top_k, "sample from the k most probable tokens; none: from all")
-      .between(1, 4e9)
-      .or_none();
+  f("top-k", top_k, "sample from the k most probable tokens; none: from all").none_or(1, 4e9);
   f("top-p", top_p,
       "sample from the smallest set of most probable tokens with this total probability")
       .above(0, 1);
@@ -134,8 +132,7 @@ void GeneratorOptions::fields(core::FieldList& f) {
   f("beam", beam,
       "beam search with N hypotheses instead of sampling; none: sample; auto: 4 with --source "
       "unless an option says how to sample, else none")
-      .between(1, 10e3)
-      .or_none()
+      .none_or(1, 10e3)
       .or_auto(-1);
   f("length-penalty", length_penalty, "rank hypotheses by log p / tokens^X").between(-100, 100);
   f("samples", samples, "texts per prompt; with --beam, the best N").between(1, 1e6).short_name =
@@ -143,8 +140,7 @@ void GeneratorOptions::fields(core::FieldList& f) {
   const auto in_ends = f.group("Ends");
   f("max-tokens", max_tokens,
       "maximum generated tokens of a text; auto: 256, or by --max-len-a with --source")
-      .between(1, kMostTokens)
-      .or_auto();
+      .auto_or(1, kMostTokens);
   f("stop", stop, "end a text before this string; may be repeated");
   f("ignore-end", ignore_end, "continue after end-of-text tokens");
   translation.fields(f);
@@ -156,8 +152,7 @@ void GeneratorOptions::fields(core::FieldList& f) {
   f("window", window,
       "context length in tokens; when it is full, the older half is dropped; auto: the segment of "
       "training")
-      .between(1, 16e6)
-      .or_auto();
+      .auto_or(1, 16e6);
   f("batch", batch, "texts decoded in one batch").between(1, 1e6);
   f("dtype", weights,
       "data type of the weights on the CPU; smaller types decode faster; file: as the GGUF file has "

@@ -278,8 +278,7 @@ void StoreBuildOptions::fields(core::FieldList& f) {
   f("key-scale", key_scale,
       "multiply stored keys by this power of 2, for keys beyond the range of float16; scores do "
       "not change; auto: 1, with --append the store's")
-      .above(0, 1)
-      .or_auto();
+      .auto_or_above(0, 1);
   f("prune", prune,
       "merge, merge:K: merge each entry with those of its K nearest entries that have the same "
       "label");

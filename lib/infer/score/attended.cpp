@@ -59,8 +59,7 @@ Tensor attended(nn::Model& model, const nn::Batch& batch, torch::Device device) 
 
 void AttendedOptions::fields(core::FieldList& f) {
   f("window", window, "tokens per sequence; auto: the segment that the model was trained with")
-      .between(1, 16e6)
-      .or_auto();
+      .auto_or(1, 16e6);
   f("sequences", sequences, "number of sequences, each from a random start").between(1, 1e9);
   f("batch-tokens", batch_tokens, "maximum tokens per forward pass").between(1, 1e9);
 }

@@ -15,7 +15,7 @@ void ReportOptions::fields(core::FieldList& f) {
       "print the fraction of tokens found among the labels of the N nearest entries, such as "
       "1,8,64,1024")
       .between(1, 65536);
-  f("fail-above", fail_above, "exit with 1 if the perplexity is higher").above(0, 1e12).or_none();
+  f("fail-above", fail_above, "exit with 1 if the perplexity is higher").none_or_above(0, 1e12);
   f("timings", timings, "file for the timings: seconds, tokens_per_s");
   f("retrieve-log", retrieve_log, "file for the retrieved passages of each window, as JSON lines")
       .needs("retrieve");

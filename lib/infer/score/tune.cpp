@@ -352,8 +352,7 @@ void TuneOptions::fields(core::FieldList& f) {
     }
   f("tune-lambdas", lambdas,
       "interpolation weights to try, in every combination [the exact optimum]")
-      .at_least(0)
-      .below(1);
+      .fraction();
 }
 
 std::vector<double> TuneOptions::of(const std::string& axis) const {

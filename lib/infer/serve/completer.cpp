@@ -41,11 +41,9 @@ void CompleterOptions::fields(core::FieldList& f) {
   f("keep-prompts", kept,
       "computed prompts kept for requests whose prompts begin alike, such as the next turn of a "
       "chat")
-      .between(1, 4096)
-      .or_none();
+      .none_or(1, 4096);
   f("window", generator.window, "context length in tokens; auto: the trained length")
-      .between(1, 1e9)
-      .or_auto();
+      .auto_or(1, 1e9);
   f("dtype", generator.weights, "data type of the weights during decoding",
       {"auto", "float32", "bfloat16", "int8", "file"});
   generator.key_field(f);

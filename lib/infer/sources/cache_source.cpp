@@ -58,8 +58,7 @@ class CacheKind : public WeightedKind<CacheOptions, CachePlan, CacheSource> {
     f("cache-theta", own(o).theta,
         "flatness of the cache: scores are theta times the dot product of hidden states; auto: "
         "1/sqrt(d-model)")
-        .above(0, 1e6)
-        .or_auto();
+        .auto_or_above(0, 1e6);
     f("cache-lambda", *own(o).lambda.target(),
         "interpolation weight of the cache (0 to below 1), or gate");
   }

@@ -174,8 +174,7 @@ class ContextKind : public KindOf<ContextOptions, ContextPlan, ContextSource> {
         {"joint", "interpolate", "both"});
     f("joint-temperature", o.joint_temperature,
         "temperature of local, long and joint datastores; auto: the model's calibrated value")
-        .between(model::kLeastTemperature, 1e6)
-        .or_auto();
+        .auto_or(model::kLeastTemperature, 1e6);
     own(o).local.fields(f, "local", "entries of local");
     own(o).far.fields(f, "long", "entries of long");
     f("memory-lambda", *own(o).lambda.target(),

@@ -61,8 +61,7 @@ std::string weight_text(std::span<const double> weights) {
 void JointOptions::fields(core::FieldList& f, const std::string& name, const std::string& entries) {
   f(name + "-joint-temperature", temperature,
       "temperature of " + entries + " in the joint softmax; auto: --joint-temperature")
-      .between(model::kLeastTemperature, 1e6)
-      .or_auto();
+      .auto_or(model::kLeastTemperature, 1e6);
   f(name + "-joint-bias", bias,
       "log-weight of " + entries +
           " in the joint softmax, added to their scores; without: leave them out; auto: 0");

@@ -224,19 +224,16 @@ class StoreKind : public WeightedKind<StoreOptions, StorePlan, StoreSource> {
     f("min-pointers", own(o).follow,
         "RetoMaton: follow the pointers of the last neighbours instead of searching while at "
         "least N of them predicted the token; none: always search")
-        .between(1, 65536)
-        .or_none();
+        .none_or(1, 65536);
     f("datastore-lambda", *own(o).lambda.target(),
         "interpolation weight of the datastores (0 to below 1), or gate");
     f("datastore-threshold", own(o).threshold,
         "search only if a gate that reads only the model's confidence gives the datastores at "
         "least this weight")
-        .at_least(0)
-        .below(1);
+        .fraction();
     f("datastore-temperature", own(o).temperature,
         "temperature of the interpolated distribution; auto: sqrt(width of a key)")
-        .between(model::kLeastTemperature, 1e6)
-        .or_auto();
+        .auto_or(model::kLeastTemperature, 1e6);
     own(o).joint.fields(f, "datastore", "entries of datastores");
   }
 

@@ -147,8 +147,7 @@ class UnigramKind : public WeightedKind<UnigramOptions, UnigramPlan, UnigramSour
     const auto in_memories = f.group("Memories");
     f("unigram", own(o).on, "mix in the frequencies of the tokens in the text so far");
     f(kHalfLife, own(o).half_life, "tokens after which an occurrence counts half; none: never")
-        .above(0, kMostTuned)
-        .or_none();
+        .none_or_above(0, kMostTuned);
     f("unigram-lambda", *own(o).lambda.target(),
         "interpolation weight of the unigram (0 to below 1), or gate");
   }

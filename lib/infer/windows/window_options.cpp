@@ -45,13 +45,11 @@ void WindowOptions::fields(core::FieldList& f, bool documents) {
   const auto in_windows = f.group("Windows");
   f("window", window,
       "context length in tokens; auto: the segment of training, else the model's positions")
-      .between(1, 16e6)
-      .or_auto();
+      .auto_or(1, 16e6);
   f("stride", stride,
       "tokens by which the window advances; only new tokens are scored; auto: the window, or "
       "half of it with --carry on if the state forgets")
-      .between(1, 16e6)
-      .or_auto();
+      .auto_or(1, 16e6);
   if (documents)
     f("reset", restart,
         "reset state and memories before each document, or never; auto: none, or as a protocol says",
@@ -124,8 +122,7 @@ void RetrieveOptions::fields(core::FieldList& f) {
   f("retrieve-tokens", tokens,
       "maximum tokens of the passage, which replace the oldest of the window; auto: half the "
       "window, at most 256")
-      .between(1, 16e6)
-      .or_auto();
+      .auto_or(1, 16e6);
   f("retrieve-mix", mix,
       "prepend each of the N best passages separately and mix their probabilities (ensemble)")
       .between(1, 1000);
@@ -140,7 +137,7 @@ void RetrieveOptions::turn_fields(core::FieldList& f) {
       "index of passages (bm25-search build); the best ones are put into the last turn of a chat; "
       "see tessera-memories(7)");
   f.rest_needs("retrieve");
-  f("retrieve-tokens", tokens, "most tokens of a passage; auto: 256").between(1, 16e6).or_auto();
+  f("retrieve-tokens", tokens, "most tokens of a passage; auto: 256").auto_or(1, 16e6);
 }
 
 void RetrieveOptions::settle(WindowOptions& windows) const {
@@ -199,16 +196,14 @@ void LayerReachOptions::fields(core::FieldList& f) {
       "memory length of each layer in tokens, in the form that train takes [as trained]");
   f("clamp-length", clamp_length,
       "clamp relative distances at N (clamp_len); none: no clamp; auto: as trained")
-      .between(1, 16e6)
-      .or_none()
+      .none_or(1, 16e6)
       .or_auto(-1);
   f("same-length", same_length,
       "limit the attention of every token to the memory length (same_length); auto: as trained",
       {"auto", "on", "off"});
   f("context-slots", context_slots,
       "mosaic: key-value pairs in each head of a contextual memory; none: unbounded")
-      .between(1, 16e6)
-      .or_none();
+      .none_or(1, 16e6);
   f("evict", evict, "pair evicted from a full memory: the oldest, or the least recently used (lru)",
       {"oldest", "lru"});
 }

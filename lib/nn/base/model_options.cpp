@@ -15,16 +15,11 @@ void ShapeOptions::fields(core::FieldList& f) {
   f("d-model", d_model, "hidden size").between(1, kMostWidth);
   f("heads", heads, "number of attention heads").between(1, kMostWidth);
   f("d-ff", d_ff, "inner size of the feed-forward layers; auto: 4 times d-model")
-      .between(1, kMostWidth)
-      .or_auto();
-  f("dropout", dropout, "dropout on embeddings and on the output of each sub-layer")
-      .at_least(0)
-      .below(1);
-  f("attention-dropout", attention_dropout, "dropout on attention weights").at_least(0).below(1);
-  f("activation-dropout", activation_dropout, "dropout inside the feed-forward layers")
-      .at_least(0)
-      .below(1);
-  f("head-dropout", head_dropout, "dropout before the softmax").at_least(0).below(1);
+      .auto_or(1, kMostWidth);
+  f("dropout", dropout, "dropout on embeddings and on the output of each sub-layer").fraction();
+  f("attention-dropout", attention_dropout, "dropout on attention weights").fraction();
+  f("activation-dropout", activation_dropout, "dropout inside the feed-forward layers").fraction();
+  f("head-dropout", head_dropout, "dropout before the softmax").fraction();
   f("memory-key", memory_key, "vector used as memory key and query", {"last-ffn-input", "output"});
   f("init", init, "initialization of the parameters", {"gpt2", "fairseq", "fan-in", "depth"});
 }
@@ -37,19 +32,16 @@ void VocabularyOptions::fields(core::FieldList& f) {
   f("div-val", factor, "adaptive: divide the embedding size by this factor from cluster to cluster")
       .between(1, kMostWidth);
   f("d-embedding", d_embedding, "adaptive: embedding size of the first cluster; auto: d-model")
-      .between(1, kMostWidth)
-      .or_auto();
+      .auto_or(1, kMostWidth);
   f("tied-projections", tied_projections,
       "adaptive: with --tied, tie the projections of the clusters too");
   f("adaptive-softmax-dropout", adaptive_softmax_dropout,
       "adaptive: dropout on the projected hidden state of the rarer clusters")
-      .at_least(0)
-      .below(1);
+      .fraction();
   f("scale-embedding", scale_embedding, "multiply embeddings by the square root of d-model");
   f("head-bias", head_bias, "add a bias to each logit");
   f("logit-softcap", logit_softcap, "softcap c of the logits s: c tanh(s / c); plain softmax only")
-      .above(0, 1e6)
-      .or_none();
+      .none_or_above(0, 1e6);
 }
 
 void RopeOptions::fields(core::FieldList& f) {
@@ -75,8 +67,7 @@ void RopeOptions::fields(core::FieldList& f) {
   f("rope-attention-factor", length,
       "rope: multiply rotated queries and keys by this (attention_factor); auto: 1, with yarn "
       "1 + ln(factor) / 10")
-      .above(0, 1e6)
-      .or_auto();
+      .auto_or_above(0, 1e6);
   f("rope-short-factors", factors, "longrope: short_factor; divisor of each frequency")
       .between(1e-6, 1e9);
   f("rope-long-factors", long_factors,
@@ -88,18 +79,15 @@ void RopeOptions::fields(core::FieldList& f) {
       .between(0, 1e6);
   f("rope-skip", skip,
       "rope: every N-th layer has no rotary embedding (NoPE); none: all layers have one")
-      .between(1, 1 << 14)
-      .or_none();
+      .none_or(1, 1 << 14);
   f("rope-local-theta", local_theta,
       "rope: base of the unscaled frequencies in layers with a window; auto: as in the other layers")
-      .above(0, 1e12)
-      .or_auto();
+      .auto_or_above(0, 1e12);
 }
 
 void ExpertOptions::fields(core::FieldList& f) {
   f("experts", count, "mixture of experts: experts per layer; none: a dense feed-forward layer")
-      .between(1, 4096)
-      .or_none();
+      .none_or(1, 4096);
   f("experts-per-token", per_token, "experts: number of experts per token (top-k)")
       .between(1, 4096);
   f("experts-normalised", normalised,
@@ -135,22 +123,18 @@ void TransformerOptions::own_fields(core::FieldList& f) {
   f("bias-of", bias_of, "with --bias: modules that have biases [all]",
       {"qkv", "output", "feed-forward", "norm"});
   f("kv-heads", kv_heads, "key-value heads (grouped-query attention); auto: --heads")
-      .between(1, kMostWidth)
-      .or_auto();
-  f("d-head", d_head, "head size; auto: d-model / heads").between(1, kMostWidth).or_auto();
+      .auto_or(1, kMostWidth);
+  f("d-head", d_head, "head size; auto: d-model / heads").auto_or(1, kMostWidth);
   f("qk-norm", qk_norm, "norm of queries and keys: per head, or over the whole vector",
       {"none", "head", "whole"});
   f("attention-window", attention_window,
       "sliding window of attention in tokens, the current one included; several numbers apply "
       "to the layers in turn; none: all tokens")
-      .between(1, kMostTokens)
-      .or_none();
+      .none_or(1, kMostTokens);
   f("attention-scale", attention_scale, "scale of the attention scores; auto: 1 / sqrt(head size)")
-      .above(0, 1e6)
-      .or_auto();
+      .auto_or_above(0, 1e6);
   f("attention-softcap", attention_softcap, "softcap c of the attention scores s: c tanh(s / c)")
-      .above(0, 1e6)
-      .or_none();
+      .none_or_above(0, 1e6);
   rope.fields(f);
   experts.fields(f);
 }
@@ -181,8 +165,7 @@ void MemoryLayerOptions::fields(core::FieldList& f) {
   f("memory-layer-top-k", top_k, "product-key: values read per head, at most --memory-layer-keys")
       .between(1, 1024);
   f("memory-layer-d-key", d_key, "product-key: size of a key, even; auto: about half of d-model")
-      .between(1, kMostWidth)
-      .or_auto();
+      .auto_or(1, kMostWidth);
   f("memory-layer-shared", shared, "product-key: share the values among the memory layers");
   f("memory-layer-gate", gate,
       "product-key: multiply the output by a silu gate of the input, and project it");
@@ -191,14 +174,11 @@ void MemoryLayerOptions::fields(core::FieldList& f) {
       .between(1, 1e9);
   f("memory-layer-width", d_ngram,
       "ngram: embedding size for bigrams, and for trigrams, over all heads; auto: d-model")
-      .between(1, kMostWidth)
-      .or_auto();
+      .auto_or(1, kMostWidth);
 }
 
 void LstmOptions::fields(core::FieldList& f) {
-  f("d-recurrent", d_recurrent, "size of the LSTM's cells; auto: d-model")
-      .between(1, kMostWidth)
-      .or_auto();
+  f("d-recurrent", d_recurrent, "size of the LSTM's cells; auto: d-model").auto_or(1, kMostWidth);
 }
 
 void GlaOptions::fields(core::FieldList& f) {
@@ -235,8 +215,7 @@ void MixerOptions::fields(core::FieldList& f) {
 void MosaicOptions::fields(core::FieldList& f) {
   f("persistent-slots", persistent_slots,
       "learned key-value pairs of each persistent memory unit; auto: 3.5 times d-model")
-      .between(1, kMostWidth)
-      .or_auto();
+      .auto_or(1, kMostWidth);
   f("scale-output", scale_output,
       "mosaic: divide the hidden state before the softmax by the square root of d-model");
 }
@@ -262,24 +241,20 @@ void LayerMemoryOptions::fields(core::FieldList& f) {
 
 void TransformerXlOptions::fields(core::FieldList& f) {
   f("clamp-length", clamp_length, "clamp relative distances at N (clamp_len)")
-      .between(1, kMostTokens)
-      .or_none();
+      .none_or(1, kMostTokens);
   f("shared-biases", shared_biases, "share the content and position biases among the layers");
 }
 
 void SruppOptions::fields(core::FieldList& f) {
   f("d-projection", d_projection,
       "projection size of SRU++'s attention; auto: a quarter of d-model")
-      .between(1, kMostWidth)
-      .or_auto();
+      .auto_or(1, kMostWidth);
   f("attention-every", attention_every,
       "attention in every k-th layer, counted from the last; none: in no layer")
-      .between(1, 10e3)
-      .or_none();
+      .none_or(1, 10e3);
   f("attention-last", attention_last,
       "attention in the last N layers only; none: by --attention-every")
-      .between(1, 10e3)
-      .or_none();
+      .none_or(1, 10e3);
   f("forget-bias", forget_bias, "initial value of the forget bias").between(-1000, 1000);
   f("highway-bias", highway_bias, "initial value of the highway bias").between(-1000, 1000);
 }

@@ -261,8 +261,7 @@ void TextOptions::fields(core::FieldList& f) {
   f("newlines", newlines, "lf: convert CRLF to LF; keep: change nothing", {"keep", "lf"});
   f("special", special, "parse the text of special tokens, such as <|endoftext|>, as these tokens");
   f("decode-memory", decode_memory, "memory limit in bytes for decompressing a FILE")
-      .between(1 << 20, 0x1p40)
-      .bytes();
+      .bytes(1 << 20, 0x1p40);
   f("part", part,
       "I/N: encode the documents that begin in the I-th of N equal parts of the input bytes, "
       "for shard merge; launcher: part of this task of srun or of a job array");

@@ -253,8 +253,7 @@ void ImportRequest::fields(core::FieldList& f) {
   f("tokenizer", tokenizer, "tokenizer of the ids: tokenizer.json, or `bytes`").short_name = 't';
   f("vocabulary", vocabulary,
       "vocabulary size, if there is no tokenizer; every id must be below it; auto: the tokenizer's")
-      .between(1, 4e9)
-      .or_auto();
+      .auto_or(1, 4e9);
   f("end-of-document", end_of_document,
       "token that separates documents, or none; without a tokenizer, its id [the tokenizer's]");
   f("mark", mark,

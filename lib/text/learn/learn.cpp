@@ -265,12 +265,10 @@ TokenizerPtr learn_bpe(const WordCounts& counts, const LearnOptions& options,
 void LearnRequest::fields(core::FieldList& f) {
   f("learn", kind, "learn a tokenizer from the texts", {"word", "bpe"});
   f("vocab-size", vocab_size, "learn: vocabulary size; auto: 32768 for bpe, all words for word")
-      .between(1, 4e9)
-      .or_auto();
+      .auto_or(1, 4e9);
   f("min-count", min_count,
       "learn: minimum frequency of words (word) or pairs (bpe); auto: 1 for word, 2 for bpe")
-      .between(1, 1e12)
-      .or_auto();
+      .auto_or(1, 1e12);
 }
 
 LearnOptions LearnRequest::options() const {

@@ -32,8 +32,8 @@ struct Options {
       }
       f("cutoffs", cutoffs, "bounds");
     }
-    f("steps", steps, "updates").between(1, 100).or_auto();
-    f("windows", windows, "tokens").between(1, 100).or_none().or_auto(-1);
+    f("steps", steps, "updates").auto_or(1, 100);
+    f("windows", windows, "tokens").none_or(1, 100).or_auto(-1);
   }
 };
 

@@ -25,7 +25,7 @@ struct OfferOptions {
     f("flag", flag, "a flag");
     f("size", size, "a size").between(1, 1e6).short_name = 's';
     f("memory", memory, "bytes").bytes().or_auto();
-    f("reach", reach, "a reach").between(1, 9).or_none().or_auto(-1);
+    f("reach", reach, "a reach").none_or(1, 9).or_auto(-1);
     const auto group = f.group("Rates");
     f("rate", rate, "a rate").above(0).below(1);
     f("most", most, "the most");

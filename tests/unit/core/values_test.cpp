@@ -96,14 +96,14 @@ struct Bounded {
   std::vector<std::int64_t> sizes, windows;
   void fields(core::FieldList& f) {
     f("count", count, "a count").between(1, 16e6);
-    f("buffer", buffer, "bytes").between(1, 1 << 30).bytes();
-    f("stride", stride, "auto: all").between(1, 10).or_auto();
-    f("share", share, "a share").at_least(0).below(1);
+    f("buffer", buffer, "bytes").bytes(1, 1 << 30);
+    f("stride", stride, "auto: all").auto_or(1, 10);
+    f("share", share, "a share").fraction();
     f("rate", rate, "a rate").above(0);
     f("sizes", sizes, "sizes").between(0, 9);
-    f("reach", reach, "none: all; auto: as before").between(1, 9).or_none().or_auto(-1);
+    f("reach", reach, "none: all; auto: as before").none_or(1, 9).or_auto(-1);
     f("clip", clip, "none: no bound").above(0).at_most(5).or_none();
-    f("windows", windows, "none: all").between(1, 9).or_none();
+    f("windows", windows, "none: all").none_or(1, 9);
   }
 };
 
