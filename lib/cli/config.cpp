@@ -1,6 +1,5 @@
 #include "cli/config.h"
 
-#include "core/collect.h"
 #include "core/plain_text.h"
 
 // The parser makes assumptions that a file may violate: it asserts that a key begins as one, and

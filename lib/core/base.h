@@ -1,7 +1,7 @@
 #pragma once
-// Includes what most files use, so that no file lists it: the errors of lib, fmt::format and parts
-// of the standard library. Headers of narrower use (threads, files, time) are included where they
-// are used, and kernels include only what they need. Sets a variable for the duration of a scope.
+// Includes what most files use, so that no file lists it: the errors of lib, fmt::format, short
+// forms of common loops and parts of the standard library. Headers of narrower use (threads, files,
+// time) are included where they are used, and kernels include only what they need.
 
 #include <algorithm>
 #include <array>
@@ -28,21 +28,5 @@
 #include <variant>
 #include <vector>
 
+#include "core/collect.h"
 #include "core/error.h"
-
-namespace core {
-
-/// While the object exists, `variable` has `value`; its destructor restores the previous value.
-template <class T> class [[nodiscard]] ScopedValue {
- public:
-  ScopedValue(T& variable, T value)
-      : variable_(variable), before_(std::exchange(variable, std::move(value))) {}
-  ~ScopedValue() { variable_ = std::move(before_); }
-  ScopedValue(ScopedValue&&) = delete;
-
- private:
-  T& variable_;
-  T before_;
-};
-
-}  // namespace core

@@ -1,7 +1,7 @@
 #pragma once
 // Short forms of common loops over a range. `of` is a function or a member of an element.
-
-#include "core/base.h"
+// Sets a variable for the duration of a scope. base.h includes this header after those of the
+// standard library that it uses.
 
 #include <utility>
 
@@ -57,5 +57,18 @@ template <class Range, class Of> auto sum_of(const Range& range, Of of) {
   for (const auto& one : range) sum += std::invoke(of, one);
   return sum;
 }
+
+/// While the object exists, `variable` has `value`; its destructor restores the previous value.
+template <class T> class [[nodiscard]] ScopedValue {
+ public:
+  ScopedValue(T& variable, T value)
+      : variable_(variable), before_(std::exchange(variable, std::move(value))) {}
+  ~ScopedValue() { variable_ = std::move(before_); }
+  ScopedValue(ScopedValue&&) = delete;
+
+ private:
+  T& variable_;
+  T before_;
+};
 
 }  // namespace core

@@ -2,7 +2,6 @@
 
 #include <cctype>
 
-#include "core/collect.h"
 #include "core/units.h"
 
 namespace core {

@@ -1,6 +1,5 @@
 #include "forecast/forecast_objective.h"
 
-#include "core/collect.h"
 #include "forecast/forecast_model.h"
 
 namespace forecast {

@@ -1,6 +1,5 @@
 #include "model/adapter.h"
 
-#include "core/collect.h"
 #include "core/file_text.h"
 #include "model/checkpoint.h"
 

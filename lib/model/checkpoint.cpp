@@ -8,7 +8,6 @@
 
 #include <filesystem>
 
-#include "core/collect.h"
 #include "core/file_text.h"
 #include "core/temporary_file.h"
 #include "core/units.h"

@@ -6,7 +6,6 @@
 
 #include <cerrno>
 
-#include "core/collect.h"
 #include "core/json.h"
 
 namespace model {

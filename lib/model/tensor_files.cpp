@@ -1,6 +1,5 @@
 #include "model/tensor_files.h"
 
-#include "core/collect.h"
 #include "core/file_text.h"
 
 namespace model {

@@ -1,6 +1,5 @@
 #include "model/weights.h"
 
-#include "core/collect.h"
 #include "model/adapter.h"
 #include "nn/base/pages.h"
 #include "nn/base/runtime.h"

@@ -1,6 +1,5 @@
 #include "ngrams/ngram_index.h"
 
-#include "core/collect.h"
 #include "core/file_text.h"
 
 namespace ngrams {

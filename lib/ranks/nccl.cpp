@@ -6,7 +6,6 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 
-#include "core/collect.h"
 #include "core/launcher.h"
 #include "ranks/transport.h"
 

@@ -2,8 +2,6 @@
 
 #include "task/ruler_documents.h"
 
-#include "core/collect.h"
-
 namespace task {
 namespace {
 

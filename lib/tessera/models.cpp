@@ -1,6 +1,5 @@
 #include <thread>
 
-#include "core/collect.h"
 #include "infer/generate/generator.h"
 #include "infer/score/evaluation.h"
 #include "infer/sources/cache_source.h"

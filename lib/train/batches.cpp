@@ -35,12 +35,10 @@ class Shuffled : public SegmentOrder {
   std::vector<Row> rows(std::int64_t index) override {
     const auto& items = permutation_.of(index / batches_per_epoch());
     const std::int64_t begin = index % batches_per_epoch() * batch_;
-    std::vector<Row> rows;
-    for (std::int64_t i = begin; i < std::min(begin + batch_, segments_.count()); ++i) {
-      const auto segment = items[static_cast<std::size_t>(i)];
-      rows.push_back(segments_.row(segment, segment));
-    }
-    return rows;
+    return core::generated(std::min(batch_, segments_.count() - begin), [&](auto i) {
+      const auto segment = items[static_cast<std::size_t>(begin + i)];
+      return segments_.row(segment, segment);
+    });
   }
 
  private:
@@ -52,10 +50,8 @@ class Kept : public SegmentOrder {
   using SegmentOrder::SegmentOrder;
   std::vector<Row> rows(std::int64_t index) override {
     const std::int64_t begin = index % batches_per_epoch() * batch_;
-    std::vector<Row> rows;
-    for (std::int64_t i = begin; i < std::min(begin + batch_, segments_.count()); ++i)
-      rows.push_back(segments_.row(i, 0));
-    return rows;
+    return core::generated(std::min(batch_, segments_.count() - begin),
+        [&](auto i) { return segments_.row(begin + i, 0); });
   }
 };
 
@@ -274,12 +270,10 @@ class PairOrder : public Order {
   std::vector<Row> rows(std::int64_t index) override {
     const auto& order = permutation_.of(index / batches_per_epoch());
     const auto group = order[static_cast<std::size_t>(index % batches_per_epoch())];
-    std::vector<Row> rows;
-    for (const auto pair : groups_[static_cast<std::size_t>(group)]) {
+    return core::mapped(groups_[static_cast<std::size_t>(group)], [&](auto pair) {
       const auto target = batch::target_of(documents_, pair);
-      rows.push_back({target.begin, target.length, pair, pair, true});
-    }
-    return rows;
+      return Row{target.begin, target.length, pair, pair, true};
+    });
   }
 
  private:

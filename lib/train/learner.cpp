@@ -1,6 +1,5 @@
 #include "train/learner.h"
 
-#include "core/collect.h"
 #include "nn/base/runtime.h"
 
 namespace train {

@@ -2,7 +2,6 @@
 
 #include <sys/resource.h>
 
-#include "core/collect.h"
 #include "train/gradient_shards.h"
 #include "train/log.h"
 

@@ -1,6 +1,5 @@
 #include "train/shards.h"
 
-#include "core/collect.h"
 #include "nn/base/cuda.h"
 
 namespace train {

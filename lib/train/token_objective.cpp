@@ -1,6 +1,5 @@
 #include "train/token_objective.h"
 
-#include "core/collect.h"
 #include "train/validation.h"
 
 namespace train {

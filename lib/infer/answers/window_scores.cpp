@@ -1,7 +1,5 @@
 #include "infer/answers/window_scores.h"
 
-#include "core/collect.h"
-
 namespace infer {
 namespace {
 

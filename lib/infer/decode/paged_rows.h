@@ -3,7 +3,7 @@
 // with a common prefix share pages until one of them writes.
 // Applies a selection of rows to per-row data.
 
-#include "core/collect.h"
+#include "core/base.h"
 
 namespace infer {
 

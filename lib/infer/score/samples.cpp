@@ -1,7 +1,5 @@
 #include "infer/score/samples.h"
 
-#include "core/collect.h"
-
 namespace infer {
 namespace {
 

@@ -1,6 +1,5 @@
 #include "infer/score/scorer.h"
 
-#include "core/collect.h"
 #include "nn/base/upload.h"
 
 namespace infer {

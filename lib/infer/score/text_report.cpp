@@ -198,10 +198,9 @@ class Retrieval : public TextReport {
 };
 
 std::vector<std::string> columns_of_kinds() {
-  std::vector<std::string> names;
-  for (const auto* const kind : source_kinds())
-    names.push_back(kind->facts().column.empty() ? kind->name() : kind->facts().column);
-  return names;
+  return core::mapped(source_kinds(), [](const auto* kind) {
+    return kind->facts().column.empty() ? kind->name() : kind->facts().column;
+  });
 }
 
 /// Writes a line (task/token_scores.h) for each token of each block, in the given order. The file

@@ -1,7 +1,5 @@
 #include "infer/sources/ensemble.h"
 
-#include "core/collect.h"
-
 namespace infer {
 namespace {
 

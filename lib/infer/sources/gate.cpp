@@ -2,7 +2,6 @@
 
 #include "infer/sources/gate.h"
 
-#include "core/collect.h"
 #include "infer/sources/source.h"
 
 namespace infer {
@@ -26,9 +25,8 @@ double number_of(const std::string& number, const std::string& text) {
 }
 
 const GateFacts* facts_of(const std::string& source) {
-  for (const auto* const kind : gate_kinds())
-    if (kind->name() == source) return &kind->facts().gate;
-  return nullptr;
+  const auto* const kind = core::find_by(gate_kinds(), source, &SourceKind::name);
+  return kind == nullptr ? nullptr : &(*kind)->facts().gate;
 }
 
 // Returns the names of a row's weights, or none for an unknown source.
@@ -76,24 +74,17 @@ GateRow parse_row(const std::string& text) {
 }  // namespace
 
 const std::vector<const SourceKind*>& gate_kinds() {
-  static const std::vector<const SourceKind*> kinds = [] {
-    auto all = source_kinds();
-    std::erase_if(all, [](const auto* kind) { return kind->facts().gate.flag.empty(); });
-    return all;
-  }();
+  static const auto kinds =
+      core::kept(source_kinds(), [](const auto* kind) { return !kind->facts().gate.flag.empty(); });
   return kinds;
 }
 
 const GateRow* Gate::find(const std::string& source) const {
-  const auto row = std::ranges::find(rows, source, &GateRow::source);
-  return row == rows.end() ? nullptr : &*row;
+  return core::find_by(rows, source, &GateRow::source);
 }
 
 double Gate::inner() const {
-  double sum = 0;
-  for (const auto& row : rows)
-    if (!row.by_bucket()) sum += row.constants[0];
-  return sum;
+  return core::sum_of(rows, [](const auto& row) { return row.by_bucket() ? 0 : row.constants[0]; });
 }
 
 Tensor gate_offsets(const Gate& gate, const GateRow& row, const GateInputs& inputs) {

@@ -1,7 +1,6 @@
 #pragma once
 // Bases of the kinds of sources: what most of them do alike.
 
-#include "core/collect.h"
 #include "infer/sources/memory_plan.h"
 #include "infer/sources/source_kinds.h"
 

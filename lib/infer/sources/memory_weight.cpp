@@ -41,9 +41,8 @@ double MemoryWeight::value(const char* flag, double otherwise) const {
   return gated() ? 0 : open() ? otherwise : share_of(text_, flag);
 }
 
-MemoryWeights::MemoryWeights(const std::vector<double>& values) : texts_() {
-  for (const double value : values) texts_.push_back(fmt::format("{}", value));
-}
+MemoryWeights::MemoryWeights(const std::vector<double>& values)
+    : texts_(core::mapped(values, [](double value) { return fmt::format("{}", value); })) {}
 
 std::vector<double> MemoryWeights::values(const char* flag, double otherwise) const {
   if (open()) return {otherwise};

@@ -8,10 +8,9 @@ constexpr const char *kJointTemperature = "-joint-temperature", *kJointBias = "-
 }  // namespace
 
 std::vector<double> steps_of(const std::vector<double>& steps, double unit) {
-  std::vector<double> values;
-  for (const double step : steps)
-    values.push_back(std::max(rounded_to_sign(step * unit), model::kLeastTemperature));
-  return values;
+  return core::mapped(steps, [&](double step) {
+    return std::max(rounded_to_sign(step * unit), model::kLeastTemperature);
+  });
 }
 
 PlanAxis joint_temperature_axis(MemoryPlan& plan) {

@@ -1,7 +1,5 @@
 #include "infer/stores/shared_stores.h"
 
-#include "core/collect.h"
-
 namespace infer {
 namespace {
 

@@ -1,6 +1,5 @@
 #include "infer/stores/stores.h"
 
-#include "core/collect.h"
 #include "infer/stores/device_search.h"
 #include "nn/base/cuda.h"
 

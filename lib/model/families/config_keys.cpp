@@ -1,6 +1,5 @@
 #include "model/families/config_keys.h"
 
-#include "core/collect.h"
 #include "nn/layers/positions.h"
 
 namespace model {

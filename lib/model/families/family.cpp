@@ -1,6 +1,5 @@
 #include "model/families/family.h"
 
-#include "core/collect.h"
 #include "model/families/rwkv7.h"
 #include "nn/base/architecture.h"
 #include "nn/layers/positions.h"

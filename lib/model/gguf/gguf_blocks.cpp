@@ -3,8 +3,6 @@
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
-#include "core/collect.h"
-
 namespace model {
 namespace {
 

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/collect.h"
 #include "core/plain_text.h"
 
 namespace model {

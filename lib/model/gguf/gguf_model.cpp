@@ -2,7 +2,6 @@
 
 #include <numbers>
 
-#include "core/collect.h"
 #include "core/plain_text.h"
 #include "model/gguf/gguf_keys.h"
 

@@ -1,6 +1,5 @@
 #include "model/gguf/gguf_tokenizer.h"
 
-#include "core/collect.h"
 #include "core/plain_text.h"
 #include "text/formats/sentencepiece.h"
 #include "text/tokenizer/split.h"

@@ -1,4 +1,3 @@
-#include "core/collect.h"
 #include "nn/arch/mixer.h"
 
 #include <sstream>

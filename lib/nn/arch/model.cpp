@@ -1,6 +1,5 @@
 #include "nn/arch/model.h"
 
-#include "core/collect.h"
 #include "nn/arch/lstm.h"
 #include "nn/arch/mixer.h"
 #include "nn/arch/mosaic.h"

@@ -2,8 +2,6 @@
 
 #include <sstream>
 
-#include "core/collect.h"
-
 namespace nn {
 namespace {
 

@@ -1,6 +1,5 @@
 #include "nn/layers/block_stack.h"
 
-#include "core/collect.h"
 #include "nn/base/upload.h"
 #include "nn/ops/gathered_sum.h"
 #include "nn/ops/recomputed.h"

@@ -2,8 +2,6 @@
 
 #include <cstdlib>
 
-#include "core/collect.h"
-
 namespace nn {
 namespace {
 

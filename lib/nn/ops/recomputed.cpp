@@ -77,10 +77,8 @@ class Borrowed {
 
 // Returns copies at which gradients end.
 std::vector<Tensor> cut_off(at::TensorList tensors) {
-  std::vector<Tensor> leaves;
-  for (const auto& tensor : tensors)
-    leaves.push_back(tensor.detach().requires_grad_(tensor.requires_grad()));
-  return leaves;
+  return core::mapped(tensors,
+      [](const Tensor& tensor) { return tensor.detach().requires_grad_(tensor.requires_grad()); });
 }
 
 class Recomputed : public torch::autograd::Function<Recomputed> {

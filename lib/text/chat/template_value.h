@@ -2,7 +2,6 @@
 // Defines the values of chat templates (Jinja's, which are Python's). Texts are UTF-8 and counted
 // in characters. Lists and dicts are immutable; a namespace is mutable.
 
-#include "core/collect.h"
 #include "core/json.h"
 
 namespace text::chat {

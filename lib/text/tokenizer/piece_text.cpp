@@ -76,10 +76,9 @@ core::Json rules_json(const PieceRules& rules) {
 }
 
 std::vector<AddedToken> symbols_of(const PieceRules& rules, const Vocabulary& vocabulary) {
-  std::vector<AddedToken> symbols;
-  for (const auto id : rules.symbols)
-    symbols.push_back({.id = id, .content = std::string(vocabulary.token(id))});
-  return symbols;
+  return core::mapped(rules.symbols, [&](std::uint32_t id) {
+    return AddedToken{.id = id, .content = std::string(vocabulary.token(id))};
+  });
 }
 
 std::string pattern_of(const std::vector<AddedToken>& symbols) {

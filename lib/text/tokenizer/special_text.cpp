@@ -191,10 +191,9 @@ bool AddedMatcher::touches(std::string_view text, std::size_t at) const {
 }
 
 std::vector<AddedToken> as_added(const std::vector<SpecialToken>& special) {
-  std::vector<AddedToken> added;
-  for (const auto& token : special)
-    added.push_back({.id = token.id, .content = token.content, .special = true});
-  return added;
+  return core::mapped(special, [](const auto& token) {
+    return AddedToken{.id = token.id, .content = token.content, .special = true};
+  });
 }
 
 SpecialText::SpecialText(const Tokenizer& tokenizer) {
