@@ -106,29 +106,17 @@ class Printer {
   std::string& out_;
 };
 
-// The characters with an escape of one letter, and these letters.
-constexpr std::string_view kEscaped = "\"\\\n\r\t\b\f", kEscapes = "\"\\nrtbf";
-
 void append_json_text(const std::string& text, bool ascii, std::string& out) {
   out += '"';
-  for (const char* p = text.data(); p < text.data() + text.size();) {
-    const auto c = decode_char(p, text.data() + text.size());
-    const std::string_view bytes(p, c.bytes);
-    p += c.bytes;
-    const auto escape = kEscaped.find(bytes);
-    if (escape != kEscaped.npos) {
-      out += {'\\', kEscapes[escape]};
-    } else if (c.code_point < 0x20) {
-      out += fmt::format("\\u{:04x}", c.code_point);
-    } else if (!ascii || c.code_point < 0x80 || c.code_point == Char::kInvalid) {
-      out += bytes;
-    } else if (c.code_point < 0x10000) {
-      out += fmt::format("\\u{:04x}", c.code_point);
+  each_character(text, [&](std::string_view c, std::uint32_t code) {
+    const bool plain = code >= ' ' && code != '"' && code != '\\' && (code < 0x80 || !ascii);
+    if (plain || code == Char::kInvalid) {
+      out += c;
     } else {
-      const auto above = c.code_point - 0x10000;
-      out += fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + (above >> 10), 0xDC00 + (above & 0x3FF));
+      const std::string quoted = core::Json(c).dump(-1, ' ', ascii);
+      out.append(quoted, 1, quoted.size() - 2);
     }
-  }
+  });
   out += '"';
 }
 
