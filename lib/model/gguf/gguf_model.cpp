@@ -1,7 +1,5 @@
 #include "model/gguf/gguf_model.h"
 
-#include <numbers>
-
 #include "core/plain_text.h"
 #include "model/gguf/gguf_keys.h"
 
@@ -127,30 +125,21 @@ void expect_switches_off(const GgufFile& file, const Keys& keys) {
 // Computes Llama 3's rope scaling from llama.cpp's divisors of the angles.
 core::Json llama3_scaling(
     const GgufFile& file, const GgufTensor& tensor, double theta, std::int64_t width) {
-  constexpr double kLow = 1, kHigh = 4, kTrained = 8192;  // values of all Llamas from 3.1 on
   const auto count = width / 2;
   if (tensor.shape != std::vector<std::int64_t>{count})
     core::bad_data("{}: tensor {} does not have {} numbers", file.name(), kGgufRopeFactors, count);
   std::vector<float> found(static_cast<std::size_t>(count));
   gguf_unpack(*tensor.type, file.bytes_of(tensor), found.data());
-  const double factor = found.back();
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const double exponent = 2 * static_cast<double>(i) / static_cast<double>(width);
-    const double wave = 2 * std::numbers::pi * std::pow(theta, exponent);
-    double expected = 1;
-    if (wave > kTrained / kLow) {
-      expected = factor;
-    } else if (wave >= kTrained / kHigh) {
-      const double smooth = (kTrained / wave - kLow) / (kHigh - kLow);
-      expected = 1 / ((1 - smooth) / factor + smooth);
-    }
-    if (!(std::abs(found[i] - expected) <= 1e-3 * expected))
+  core::Json scaling = {{"rope_type", "llama3"}, {"factor", found.back()}, {"low_freq_factor", 1.0},
+      {"high_freq_factor", 4.0},
+      {"original_max_position_embeddings", 8192}};  // values of all Llamas from 3.1 on
+  const auto expected =
+      gguf_rope_factors({{"head_dim", width}, {"rope_theta", theta}, {"rope_scaling", scaling}});
+  for (std::size_t i = 0; i < found.size(); ++i)
+    if (!(std::abs(found[i] - expected[i]) <= 1e-3 * expected[i]))
       core::bad_config(
           "{}: {}: only the rope factors of Llama 3 are supported", file.name(), kGgufRopeFactors);
-  }
-  return {{"rope_type", "llama3"}, {"factor", factor}, {"low_freq_factor", kLow},
-      {"high_freq_factor", kHigh},
-      {"original_max_position_embeddings", static_cast<std::int64_t>(kTrained)}};
+  return scaling;
 }
 
 core::Json scaling_of(const GgufFile& file, const Keys& keys, double theta, std::int64_t width) {
