@@ -135,14 +135,12 @@ std::string Field::range() const {
 }
 
 const NamedNumber* Field::word(std::string_view text) const {
-  const auto found = std::ranges::find(words, text, &NamedNumber::text);
-  return found == words.end() ? nullptr : &*found;
+  return find_by(words, text, &NamedNumber::text);
 }
 
 const NamedNumber* Field::word_for(double number) const {
-  const auto found = std::ranges::find_if(
-      words, [&](const NamedNumber& one) { return static_cast<double>(one.held) == number; });
-  return found == words.end() ? nullptr : &*found;
+  const auto held = [](const NamedNumber& one) { return static_cast<double>(one.held); };
+  return find_by(words, number, held);
 }
 
 bool Field::is_list() const {

@@ -16,9 +16,7 @@ bool among_hits(const Hits& hits, std::uint32_t query, std::uint32_t unit) {
 constexpr std::uint32_t kPart = 4096;  // units per task
 
 const Hit* find(const Hits& hits, std::uint32_t query, std::uint32_t unit) {
-  const auto of = hits.of(query);
-  const auto found = std::ranges::find(of, unit, &Hit::unit);
-  return found == of.end() ? nullptr : &*found;
+  return core::find_by(hits.of(query), unit, &Hit::unit);
 }
 
 constexpr std::size_t kTried = 12;          // nearest neighbours that a unit is moved next to

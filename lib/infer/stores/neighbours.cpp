@@ -3,8 +3,6 @@
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
 // Scores minus each row's maximum, so that exp() cannot overflow.
 struct Shifted {
   Tensor scores, largest;  // (R, k), (R, 1)

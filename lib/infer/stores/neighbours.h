@@ -5,6 +5,8 @@
 
 namespace infer {
 
+using torch::Tensor;
+
 /// Neighbours of R queries: (R, k) each, on the CPU, best first. Missing neighbours have score
 /// -infinity and label, row and store -1.
 struct Neighbours {

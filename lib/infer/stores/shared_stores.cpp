@@ -3,8 +3,6 @@
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
 // A store of another rank.
 class Elsewhere : public store::Store {
  public:

@@ -6,8 +6,6 @@
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 constexpr std::int64_t kMostHits = 1 << 24;  // of a search for more neighbours
 

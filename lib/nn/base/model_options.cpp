@@ -96,8 +96,7 @@ void ExpertOptions::fields(core::FieldList& f) {
 }
 
 bool TransformerOptions::has_bias(const std::string& kind) const {
-  return bias &&
-         (bias_of.empty() || std::find(bias_of.begin(), bias_of.end(), kind) != bias_of.end());
+  return bias && (bias_of.empty() || core::contains(bias_of, kind));
 }
 
 void TransformerOptions::fields(core::FieldList& f) {
@@ -148,7 +147,7 @@ HeadShape head_shape(const ShapeOptions& shape, const TransformerOptions& option
 bool MemoryLayerOptions::has(std::int64_t layer, std::int64_t of) const {
   if (!any()) return false;
   if (layers.empty()) return layer == (of - 1) / 2;
-  return std::find(layers.begin(), layers.end(), layer + 1) != layers.end();
+  return core::contains(layers, layer + 1);
 }
 
 void MemoryLayerOptions::fields(core::FieldList& f) {
