@@ -54,8 +54,8 @@ std::string unexpected(const CLI::App& app) {
     return fmt::format(
         "{}: no such option{}", flag, hint.empty() ? core::did_you_mean(flag, flags) : hint);
   }
-  std::vector<std::string> commands;
-  for (const auto* command : app.get_subcommands(nullptr)) commands.push_back(command->get_name());
+  const auto commands =
+      core::mapped(app.get_subcommands(nullptr), std::mem_fn(&CLI::App::get_name));
   if (!commands.empty() && verbs.empty()) {
     const std::string near = core::did_you_mean(word, commands);
     return fmt::format("{}: no such command{}", word,
@@ -119,8 +119,7 @@ std::string wrapped(const std::string& text, std::size_t column, std::size_t wid
 
 // Returns the names of a flag, "-o,--output"; empty for an argument without a flag.
 std::string flags_of(const CLI::Option& option) {
-  std::vector<std::string> names;
-  for (const auto& name : option.get_snames()) names.push_back("-" + name);
+  auto names = core::mapped(option.get_snames(), [](const auto& name) { return "-" + name; });
   for (const auto& name : option.get_lnames()) names.push_back("--" + name);
   return CLI::detail::join(names, ",");
 }
@@ -202,8 +201,7 @@ std::string asked_groups(const CLI::App& app, const std::string& what, std::size
 std::string used_most(const CLI::App& app, const Program& program, std::size_t width) {
   std::string text = "\nMost used options:\n";
   for (const auto& name : program.used_most) text += row_of(*app.get_option("--" + name), width);
-  std::vector<std::string> words;
-  for (const auto& heading : headings_of(app)) words.push_back(word_for(heading));
+  const auto words = core::mapped(headings_of(app), word_for);
   return text + "\n" +
          help_row("--help=all",
              "all options, or those of one group: " + CLI::detail::join(words, ", "), width);

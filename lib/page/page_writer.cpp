@@ -64,9 +64,8 @@ std::string classes_of(const AnnotatedToken& token) {
   if (token.compared()) add('d', step_of(token.beside - token.nats, {-2, -0.7, -0.1, 0.1, 0.7, 2}));
   if (const auto source = main_source(token); source >= 0)
     add('o', static_cast<std::size_t>(source) % 8);
-  double cited = 0;
-  for (const auto& context : token.contexts) cited += context.share;
-  if (cited >= kMuch) classes += " c";
+  if (core::sum_of(token.contexts, [](const auto& context) { return context.share; }) >= kMuch)
+    classes += " c";
   if (token.text.find('\n') != std::string::npos) classes += " n";
   return classes;
 }

@@ -235,8 +235,7 @@ Hits search(const Bm25& bm25, std::span<const std::uint32_t> queries, const Sear
             bm25, kinds, begin, std::min(last, begin + BlockView::kUnits));
       };
     });
-    std::vector<BlockView> views;
-    for (const auto& block : blocks) views.push_back(block->view());
+    const auto views = core::mapped(blocks, [](const auto& block) { return block->view(); });
     core::parallel_for(options.jobs, (queries.size() + kBatch - 1) / kBatch, [&] {
       auto searcher =
           std::make_shared<BlockSearcher>(bm25.idf(), kinds.row_of_terms(), options.top);

@@ -127,8 +127,8 @@ void merge(const Dataset& data, core::ByteSink& out, int jobs,
   auto provenance = data.provenance();
   if (!data.is_of_parts()) {
     refuse_incomplete(data.files());
-    std::vector<core::Digest> inputs;
-    for (const auto& file : data.files()) inputs.push_back(file.trailer().fingerprint);
+    const auto inputs =
+        core::mapped(data.files(), [](const auto& file) { return file.trailer().fingerprint; });
     provenance.push_back(provenance_entry("shard merge", core::OrderedJson::object(), inputs));
   }
   Writer writer(out, data.header(), provenance, jobs);
@@ -238,11 +238,9 @@ core::OrderedJson describe(const std::string& path, const Dataset& data) {
         std::ranges::count_if(names, [](const std::string& name) { return !name.empty(); });
   report["bytes"] = sum(data.documents().bytes);
   report["words"] = sum(data.documents().words);
-  if (header.marked) {
-    std::uint64_t learned = 0;
-    for (const auto& mark : data.documents().marks) learned += mark.end - mark.begin;
-    report["marked"] = learned;
-  }
+  if (header.marked)
+    report["marked"] = core::sum_of(
+        data.documents().marks, [](const Span& mark) { return mark.end - mark.begin; });
   report["fingerprint"] = data.fingerprint().hex();
   if (!header.tokenizer.empty()) {
     const auto tokenizer = core::parse_json(header.tokenizer, path + ": tokenizer");

@@ -125,8 +125,8 @@ void choose_targets(Run& run) {
     return;
   }
   const auto& documents = data.documents();
-  std::uint64_t marked = 0;
-  for (const auto& mark : documents.marks) marked += mark.end - mark.begin;
+  const auto marked =
+      core::sum_of(documents.marks, [](const auto& mark) { return mark.end - mark.begin; });
   if (loss_on == "all")
     return add_note(
         run, fmt::format("--loss-on all: learns all {} tokens, not only the {} marked ones",

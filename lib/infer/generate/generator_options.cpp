@@ -67,8 +67,7 @@ void ChangedLogits::add(std::int64_t token) {
 void ChangedLogits::apply(std::span<float> log_p, float log_z) const {
   const auto at = [&](std::int64_t id) -> float& { return log_p[static_cast<std::size_t>(id)]; };
   if (!rules_->allowed.empty()) {
-    std::vector<float> kept;
-    for (const auto id : rules_->allowed) kept.push_back(at(id));
+    const auto kept = core::mapped(rules_->allowed, at);
     std::fill(log_p.begin(), log_p.end(), kNever);
     for (std::size_t i = 0; i < kept.size(); ++i) at(rules_->allowed[i]) = kept[i];
   }

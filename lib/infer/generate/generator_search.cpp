@@ -223,8 +223,7 @@ void Generator::admit(
     if (by_itself) break;
   }
   if (together.empty()) return;
-  std::vector<std::vector<std::int64_t>> prompts;
-  for (const auto& one : together) prompts.push_back(one.start->tokens);
+  auto prompts = core::mapped(together, [](const auto& one) { return one.start->tokens; });
   auto number = session_->admit(std::move(prompts));
   for (auto& one : together) {
     one.reused = session_->reused(number);

@@ -15,10 +15,8 @@ std::uint64_t silent(const WindowPlan& windows, std::uint64_t begin, std::uint64
 }
 
 std::uint64_t entries_in(const std::vector<Span>& spans) {
-  std::uint64_t entries = 0;
-  for (const Span& span : spans)
-    entries += static_cast<std::uint64_t>(span.length - span.first_scored);
-  return entries;
+  return core::sum_of(spans,
+      [](const Span& span) { return static_cast<std::uint64_t>(span.length - span.first_scored); });
 }
 
 constexpr std::int64_t kForwards = 4;  // forward passes per block: enough to group pairs by length

@@ -226,8 +226,7 @@ MixtureWeights OnlineWeights::learn(const Components& components) {
 MixtureWeights to_mixture(const std::vector<std::vector<double>>& rows) {
   std::vector<Weight> weights;
   for (std::size_t i = 0; i < rows[0].size(); ++i) {
-    std::vector<double> values;
-    for (const auto& row : rows) values.push_back(row[i]);
+    const auto values = core::mapped(rows, [&](const auto& row) { return row[i]; });
     weights.push_back({0, torch::tensor(values, torch::kFloat64).log()});
   }
   return {weights[1], weights[0], {weights.begin() + 2, weights.end()}};

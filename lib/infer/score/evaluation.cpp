@@ -129,10 +129,9 @@ PartsSum sum_parts(const std::vector<NamedLine>& lines) {
 }
 
 PartsSum sum_files(const std::vector<std::string>& paths) {
-  std::vector<NamedLine> lines;
-  lines.reserve(paths.size());
-  for (const auto& path : paths) lines.push_back({path, core::read_text(path)});
-  return sum_parts(lines);
+  return sum_parts(core::mapped(paths, [](const auto& path) {
+    return NamedLine{path, core::read_text(path)};
+  }));
 }
 
 void EvaluationOptions::fields(core::FieldList& f) {

@@ -279,8 +279,7 @@ bool Completer::Run::step_lane(Lane& lane) {
 // Tells the results of a job whose texts are generated, unless it is to be scored first.
 void Completer::Run::complete(OpenPtr job) {
   auto texts = job->to_score();
-  std::int64_t tokens = 0;
-  for (const auto& text : texts) tokens += std::ssize(text);
+  const auto tokens = core::sum_of(texts, [](const auto& text) { return std::ssize(text); });
   if (!texts.empty()) return scored.push_back({std::move(job), std::move(texts), tokens});
   counts.prompt_tokens += static_cast<std::uint64_t>(job->usage().prompt);
   job->send({}, self.options_.generator.cite);

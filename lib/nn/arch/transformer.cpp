@@ -156,9 +156,8 @@ std::vector<SourceEntries> EncoderDecoder::source_entries(const torch::Tensor& s
 std::vector<SourceEntries> EncoderDecoder::entries_of(
     const torch::Tensor& source, const torch::Tensor& real) {
   const auto encoded = encoder_->forward(source, real, *wte_);
-  std::vector<SourceEntries> entries;
-  for (const auto& block : stack().blocks()) entries.push_back(block->cross().entries(encoded));
-  return entries;
+  return core::mapped(
+      stack().blocks(), [&](const auto& block) { return block->cross().entries(encoded); });
 }
 
 void EncoderDecoder::read_source(const Batch& batch, State& sources) {
@@ -209,9 +208,9 @@ Hidden EncoderDecoder::with_sources(const State& sources, const Decode& decode) 
     const std::string name = BlockStack::name(i) + ".cross.";
     entries.push_back({sources.tensors.at(name + "k"), sources.tensors.at(name + "v")});
   }
-  std::vector<SourceView> views;
-  for (const auto& of_block : entries) views.push_back({&of_block, &visibility, present});
-  return decode(views);
+  return decode(core::mapped(entries, [&](const auto& of) {
+    return SourceView{&of, &visibility, present};
+  }));
 }
 
 Hidden EncoderDecoder::decode(const torch::Tensor& ids, KvRing& ring, State& kept) {
