@@ -8,6 +8,7 @@
 
 #include "cli/progress.h"
 #include "core/temporary_file.h"
+#include "infer/answers/answerer.h"
 #include "infer/generate/sample_all.h"
 #include "infer/loops/make_engine.h"
 #include "model/adapter.h"
@@ -86,7 +87,9 @@ int write_samples(SampleOptions options, const cli::Context& context) {
       settings, options.model, options.turns.settle(settings.retrieve, options.prompts.chat));
   settings.seed = static_cast<std::uint64_t>(context.seed);
   auto loaded = load(options, device);
-  if (retrieves && options.turns.cover > 0) *options.turns.words = infer::word_vectors(loaded);
+  if (retrieves)
+    *options.turns.model = {infer::word_vectors(loaded),
+        infer::question_gains(loaded, options.compute, options.generator.weights)};
   infer::Generator generator(
       std::move(loaded), settings, options.memory, device, options.graph.on());
   if (generator.tokenizer().kind() == text::TokenizerKind::bytes) prompts.take_any_bytes();

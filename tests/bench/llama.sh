@@ -33,10 +33,8 @@ ours() { # WEIGHTS TOKENS: seconds from the prompt to the last token
 }
 for ((round = 1; round <= ${ROUNDS:-3}; ++round)); do
   for weights in float32 bfloat16 int8 file; do
-    first=$(ours "$weights" 1)
-    awk "BEGIN { print $length / $first }" >>"$work/prefill-$weights"
-    all=$(ours "$weights" 65)
-    awk "BEGIN { print 64 / ($all - $first) }" >>"$work/decode-$weights"
+    ours "$weights" 1 >>"$work/first-$weights"
+    ours "$weights" 65 >>"$work/all-$weights"
     [ "$round" -gt 1 ] || "$PEERS" "$peer" peak sample -q -m "$model" -j "$threads" --dtype "$weights" --temperature 0 \
       --ignore-end --window $((length + 128)) --max-tokens 64 --prompt "$(cat "$work/long")" >"$work/peak-$weights"
   done
@@ -49,6 +47,12 @@ for ((round = 1; round <= ${ROUNDS:-3}; ++round)); do
   done
 done
 best() { sort -g "$work/$1" | tail -n 1; }
+least() { sort -g "$work/$1" | head -n 1; }
+for weights in float32 bfloat16 int8 file; do
+  first=$(least "first-$weights")
+  awk "BEGIN { print $length / $first }" >"$work/prefill-$weights"
+  awk "BEGIN { print 64 / ($(least "all-$weights") - $first) }" >"$work/decode-$weights"
+done
 beside() { # WEIGHTS TYPE NAME
   local what build name
   for build in "${builds[@]}"; do

@@ -21,8 +21,8 @@ found=("$(dirname "$0")"/../../.deps/model/*.gguf)
 writes() { # NAME OPTION...
   local name=$1
   shift
-  sample -v -m "${found[0]}" --dtype int8 --temperature 0 --ignore-end --max-tokens 64 --prompt 'The cat' "$@" 2>"$work/notes" >"$work/text.out"
-  sed -nE 's/.* ([0-9.]+) s$/\1/p' "$work/notes" | awk '{ print 64 / $1 }' >>"$work/$name"
+  sample -v -m "${found[0]}" --dtype int8 --temperature 0 --ignore-end --max-tokens 256 --prompt 'The cat' "$@" 2>"$work/notes" >"$work/text.out"
+  sed -nE 's/.* ([0-9.]+) s$/\1/p' "$work/notes" | awk '{ print 256 / $1 }' >>"$work/$name"
 }
 trains() { # NAME OPTION...
   local name=$1

@@ -85,7 +85,7 @@ setup() {
   bm25-search build -q notes.shard -o notes.bm25
   echo '{{ passages[0] }}! {{ question }}' >form
   flags=(-q -m model --chat --temperature 0 --max-tokens 9 --json)
-  sample "${flags[@]}" --retrieve notes.bm25 --retrieve-template form --prompt 'does a green shed hum' >found
+  sample "${flags[@]}" --retrieve notes.bm25 --retrieve-evidence 0.5 --retrieve-template form --prompt 'does a green shed hum' >found
   [ "$(jq -c .retrieved[0].passages[0].passage <found)" = 1 ]
   sample "${flags[@]}" --prompt 'the green shed! does a green shed hum' >written
   [ "$(field text <found)" = "$(field text <written)" ]
@@ -93,12 +93,12 @@ setup() {
   sample "${flags[@]}" --retrieve notes.bm25 --prompt 'who are you' >unknown
   sample "${flags[@]}" --prompt 'who are you' | cmp - unknown
   printf 'a shed\nwho are you\n' >turns
-  run --separate-stderr sample -m model --chat --max-tokens 9 --retrieve notes.bm25 turns
+  run --separate-stderr sample -m model --chat --max-tokens 9 --retrieve notes.bm25 --retrieve-evidence 0.5 turns
   [[ $stderr == *'sample: passages were used for 1 of 2 turns' ]] || { echo "$stderr" && return 1; }
   printf 'a shed\na shed of zinc\n' >turns
-  run --separate-stderr sample -m model --chat --max-tokens 9 --retrieve notes.bm25 --retrieve-cover 1 turns
+  run --separate-stderr sample -m model --chat --max-tokens 9 --retrieve notes.bm25 --retrieve-evidence 0.9 turns
   [[ $stderr == *'sample: passages were used for 1 of 2 turns' ]] || { echo "$stderr" && return 1; }
-  run --separate-stderr sample -m model --chat --max-tokens 9 --retrieve notes.bm25 --retrieve-cover 0 turns
+  run --separate-stderr sample -m model --chat --max-tokens 9 --retrieve notes.bm25 --retrieve-evidence 0 turns
   [[ $stderr == *'sample: passages were used for 2 of 2 turns' ]] || { echo "$stderr" && return 1; }
   run --separate-stderr sample "${flags[@]}" --retrieve-k 2 --prompt hi
   [ "$status" -eq 64 ]

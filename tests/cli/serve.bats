@@ -607,13 +607,13 @@ END
   printf 'the boiler hums\nthe green shed\n' | tokenize -q -t bytes --format lines -o passages.shard.zst
   bm25-search build -q passages.shard.zst -o passages.bm25
   echo '{{ passages[0] }}! {{ question }}' >form
-  model=special start passages --retrieve passages.bm25 --retrieve-template form --retrieve-cover 0.99
+  model=special start passages --retrieve passages.bm25 --retrieve-template form --retrieve-evidence 0.95
   curl -sS -d '{"messages": [{"role": "user", "content": "is a shed green"}], "temperature": 0, "max_tokens": 9}' \
     "localhost:$(cat passages.port)/v1/chat/completions" >chatted
   curl -sS -d '{"messages": [{"role": "user", "content": "is a shed zinc"}], "temperature": 0, "max_tokens": 9}' \
     "localhost:$(cat passages.port)/v1/chat/completions" >uncovered
   kill -TERM "$(cat passages.pid)"
-  sample -q -m special --chat --retrieve passages.bm25 --retrieve-template form --temperature 0 --max-tokens 9 --json \
+  sample -q -m special --chat --retrieve passages.bm25 --retrieve-evidence 0.95 --retrieve-template form --temperature 0 --max-tokens 9 --json \
     --prompt 'is a shed green' >sampled
   jq -e --slurpfile s sampled '.choices[0].message.content == $s[0].text and .usage.prompt_tokens > 25 and
     .choices[0].tessera.retrieved == $s[0].retrieved[0].passages and (.choices[0].tessera.retrieved | length) > 0' chatted

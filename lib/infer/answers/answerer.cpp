@@ -1,5 +1,7 @@
 #include "infer/answers/answerer.h"
 
+#include <mutex>
+
 #include "infer/score/report.h"
 #include "model/adapter.h"
 #include "model/tokenizer_file.h"
@@ -426,6 +428,38 @@ std::vector<JointTokens> encode_jointly(const text::Tokenizer& tokenizer, text::
         more + std::ssize(continuations[i])});
   }
   return all;
+}
+
+decltype(TurnModel::gains) question_gains(
+    const model::Loaded& loaded, const nn::DeviceOptions& compute, const std::string& weights) {
+  struct Scoring {
+    std::mutex one;  // call at a time
+    Answerer answerer;
+  };
+  AnswererOptions options;
+  options.model = loaded.folder, options.compute.device = compute.device;
+  if (packs(weights)) options.compute.precision = weights;
+  const std::shared_ptr<Scoring> scoring(new Scoring{{}, Answerer(options, loaded)});
+  return [scoring](const std::string& question, const std::vector<std::string>& passages) {
+    constexpr std::size_t kMost = 256;
+    const std::lock_guard lock(scoring->one);
+    const auto& tokenizer = scoring->answerer.tokenizer();
+    auto ids = tokenizer.encode(" " + question);
+    ids.resize(std::min(ids.size(), kMost));
+    std::vector<ScoreRequest> requests(passages.size() + 1);  // the last one without a passage
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      requests[i].kind = ScoreRequest::Kind::continuation;
+      requests[i].text = (i < passages.size() ? passages[i] : "") + "\nQuestion:";
+      requests[i].continuations = {tokenizer.decode(ids)};
+    }
+    const auto answers = scoring->answerer.answer(requests);
+    std::vector<double> gains;
+    for (std::size_t i = 0; i < passages.size(); ++i) {
+      if (!answers[i].error.empty() || !answers.back().error.empty()) return std::vector<double>();
+      gains.push_back(answers[i].choices[0].log_prob - answers.back().choices[0].log_prob);
+    }
+    return gains;
+  };
 }
 
 }  // namespace infer

@@ -213,7 +213,7 @@ Start SourceReader::read(std::uint64_t number, const std::string& line,
   return start;
 }
 
-WordVectors word_vectors(const model::Loaded& loaded) {
+decltype(TurnModel::words) word_vectors(const model::Loaded& loaded) {
   const auto vectors = [loaded](const torch::Tensor& ids) {
     const torch::NoGradGuard no_gradient;
     auto& embedding = *loaded.model->architecture->embedding();

@@ -124,6 +124,6 @@ class SourceReader {
 /// Returns the vectors of words by a model that load_to_decode() loaded: the mean of the input
 /// vectors of a word's tokens, after a space, minus the mean over the vocabulary (4096 tokens at
 /// regular distances), as a unit vector. Throws as tokenizer_of().
-WordVectors word_vectors(const model::Loaded& loaded);
+decltype(TurnModel::words) word_vectors(const model::Loaded& loaded);
 
 }  // namespace infer

@@ -122,8 +122,9 @@ Completer::Completer(const CompleterOptions& options)
   } catch (const core::Error&) {  // no token begins a document
   }
   served_.system = options_.system, served_.folder = options_.model;
-  if (options_.retrieve.any() && options_.turns.cover > 0)
-    *options_.turns.words = word_vectors(loaded_);
+  if (options_.retrieve.any())
+    *options_.turns.model = {word_vectors(loaded_),
+        question_gains(loaded_, options_.compute, options_.generator.weights)};
   auto revision = options_.turns.settle(options_.retrieve, /*chat=*/true);
   try {
     auto chat = model::chat_of(options_.model);

@@ -1,5 +1,6 @@
 #include "infer/windows/retriever.h"
 
+#include "core/collect.h"
 #include "passages/analysis.h"
 
 namespace infer {
@@ -186,11 +187,16 @@ nn::Hidden without_prefixes(const nn::Hidden& hidden, const PrefixedBatch& prefi
 void TurnOptions::fields(core::FieldList& f) {
   const auto in_retrieval = f.group("Retrieval");
   f("retrieve-k", k, "most passages in the last turn of a chat").between(1, 1000);
-  f("retrieve-least", least,
-      "in a chat, leave out passages with less than this fraction of the best one's score")
-      .between(0, 1);
-  f("retrieve-cover", cover, "in a chat, least share of the turn's words that a passage covers")
-      .between(0, 1);
+  f("retrieve-candidates", candidates,
+      "in a chat, passages by BM25 of which those are used after which the turn is most probable")
+      .between(1, 1000);
+  f("retrieve-within", within,
+      "in a chat, leave out passages after which the turn is less probable than after the best by "
+      "more than this, in nats")
+      .at_least(0);
+  f("retrieve-evidence", evidence,
+      "in a chat, least evidence that a passage answers the turn; 0: passages are always used")
+      .at_least(0);
   f("retrieve-template", form,
       "file of a Jinja template that makes the last turn of a chat of `passages` and `question`");
 }
@@ -216,33 +222,46 @@ TurnPassages::TurnPassages(const std::string& index, std::int64_t tokens, TurnOp
     : index_(index), tokens_(tokens > 0 ? static_cast<std::uint64_t>(tokens) : 256),
       options_(std::move(options)), form_(read_form(options_.form)) {}
 
-bool TurnPassages::covers(const std::string& turn, const std::vector<std::string>& texts) const {
-  if (!*options_.words || options_.cover == 0) return true;
+// Keeps the passages after which the turn is most probable, best first.
+void TurnPassages::choose(const std::string& turn, std::vector<Candidate>& candidates) const {
+  const auto& gains_of = options_.model->gains;
+  std::vector<double> gains;
+  if (gains_of) gains = gains_of(turn, core::mapped(candidates, &Candidate::text));
+  gains.resize(candidates.size());  // all alike if the model cannot say
+  for (std::size_t i = 0; i < gains.size(); ++i) candidates[i].gain = gains[i];
+  std::ranges::stable_sort(candidates, std::greater(), &Candidate::gain);
+  candidates.resize(std::min(candidates.size(), static_cast<std::size_t>(options_.k)));
+  const double best = candidates.empty() ? 0 : candidates[0].gain;
+  std::erase_if(candidates, [&](const auto& one) { return one.gain < best - options_.within; });
+}
+
+// Returns whether a passage has enough evidence.
+bool TurnPassages::shows(const std::string& turn, const std::vector<Candidate>& chosen) const {
+  const auto& vectors_of = options_.model->words;
+  if (!vectors_of || options_.evidence == 0) return true;
   passages::Analyzer analyzer;
   std::vector<std::uint32_t> common, asked, terms;
   std::vector<std::string_view> words;
   analyzer.analyze(kWordsOfQuestions, common);
   analyzer.analyze(turn, asked, &words);
-  const Tensor vectors = (*options_.words)(words);
-  return std::ranges::any_of(texts, [&](const std::string& text) {
+  const Tensor vectors = vectors_of(words);
+  return std::ranges::any_of(chosen, [&](const Candidate& one) {
     terms.clear(), words.clear();
-    analyzer.analyze(text, terms, &words);
+    analyzer.analyze(one.text, terms, &words);
     if (terms.empty()) return false;
-    const Tensor nearest = vectors.mm((*options_.words)(words).t()).amax(1).clamp_min(0);
-    double over = 0;  // sum w (c - cover)
+    const Tensor nearest = vectors.mm(vectors_of(words).t()).amax(1).clamp_min(0);
+    double over = 0;  // sum w (c + gain / 25 - evidence)
     for (std::size_t i = 0; i < asked.size(); ++i) {
       if (std::ranges::count(common, asked[i]) > 0) continue;
       const bool there = std::ranges::count(terms, asked[i]) > 0;
       const double c = there ? 1 : nearest[static_cast<std::int64_t>(i)].item<double>();
-      over += index_.idf(analyzer.term(asked[i])) * (c - options_.cover);
+      over += index_.idf(analyzer.term(asked[i])) * (c + one.gain / 25 - options_.evidence);
     }
     return over >= 0;
   });
 }
 
 core::OrderedJson TurnPassages::put_into(core::OrderedJson& messages) const {
-  Prefixes found;
-  std::vector<std::string> texts;
   const auto last = std::find_if(messages.rbegin(), messages.rend(),
       [](const core::OrderedJson& message) { return message.at("role") == "user"; });
   if (last == messages.rend()) return core::OrderedJson::array();
@@ -254,18 +273,21 @@ core::OrderedJson TurnPassages::put_into(core::OrderedJson& messages) const {
   for (const auto& word : queries.terms_of(kWordsOfQuestions))
     std::erase_if(terms, [&](const auto& term) { return term.term == word.term; });
   const passages::Bm25Query query{terms};
-  const auto hits = index_.search({&query, 1}, static_cast<std::uint32_t>(options_.k));
+  const auto candidates = std::max(options_.k, options_.candidates);
+  const auto hits = index_.search({&query, 1}, static_cast<std::uint32_t>(candidates));
+  std::vector<Candidate> chosen;
   for (const auto& hit : hits.of(0)) {
-    const auto score = static_cast<double>(hit.score);
-    if (!found.empty() && score < options_.least * found[0].score) break;
     const auto tokens = index_.passage(hit.unit, tokens_);
-    texts.push_back(index_.tokenizer()->decode(tokens));
-    found.push_back({{tokens.begin(), tokens.end()}, hit.unit, score});
+    chosen.push_back({{{tokens.begin(), tokens.end()}, hit.unit, static_cast<double>(hit.score)},
+        index_.tokenizer()->decode(tokens)});
   }
-  if (!found.empty() && !covers(question, texts)) found.clear();
-  if (!found.empty())
-    *content = form_.render({{"passages", texts}, {"question", question}}, std::time(nullptr));
-  return to_json(found, index_);
+  choose(question, chosen);
+  if (!chosen.empty() && !shows(question, chosen)) chosen.clear();
+  if (!chosen.empty())
+    *content =
+        form_.render({{"passages", core::mapped(chosen, &Candidate::text)}, {"question", question}},
+            std::time(nullptr));
+  return to_json(core::mapped(chosen, &Candidate::prefix), index_);
 }
 
 }  // namespace infer

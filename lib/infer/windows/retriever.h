@@ -85,21 +85,31 @@ PrefixedBatch prepend(const nn::Batch& host, const std::vector<std::int64_t>& le
 nn::Hidden without_prefixes(const nn::Hidden& hidden, const PrefixedBatch& prefixed,
     const std::vector<std::int64_t>& lengths);
 
-/// Returns unit vectors (n, d) of n > 0 words, float32 on the CPU.
-using WordVectors = std::function<torch::Tensor(const std::vector<std::string_view>&)>;
+/// What passages of a turn are chosen by. Several threads may call the functions.
+struct TurnModel {
+  /// Returns unit vectors (n, d) of n > 0 words, float32 on the CPU. Null: all passages cover a
+  /// turn.
+  std::function<torch::Tensor(const std::vector<std::string_view>&)> words;
+  /// Returns log p(question | passage) - log p(question) in nats, for each passage; empty if the
+  /// model cannot say. Null: the order of BM25, and gains of 0.
+  std::function<std::vector<double>(
+      const std::string& question, const std::vector<std::string>& passages)>
+      gains;
+};
 
-/// Options of passages for a turn. The passages that share most with the words of the turn are
-/// retrieved once, by BM25: at most `k`, and only those whose score is at least `least` times the
-/// best one's. None, unless one covers `cover` of the turn: sum w c / sum w over the words of the
-/// turn that are searched for; w is the idf; c is 1 for a term of the passage, else the largest
-/// cosine with a word of the passage, at least 0.
+/// Options of passages for a turn. BM25 finds, once, the `candidates` that share most with the
+/// words of the turn. Of these, the turn gets those after which it is most probable (Sachan et al.
+/// 2022, "Improving passage retrieval with zero-shot question generation"): at most `k`, and only
+/// those whose gain is at most `within` nats below the best one's. None, unless cover + gain / 25
+/// of one is at least `evidence`. The cover is sum w c / sum w over the words of the turn that are
+/// searched for; w is the idf; c is 1 for a term of the passage, else the largest cosine with a
+/// word of the passage, at least 0.
 struct TurnOptions {
-  std::int64_t k = 3;
-  double least = 0.5, cover = 0.5;
+  std::int64_t k = 3, candidates = 5;
+  double within = 1, evidence = 0.9;
   std::string form;  ///< file of a template with `passages` and `question`; empty: the default
-  /// Of the model, which may be loaded after settle(); several threads may call them. Null: all
-  /// passages cover a turn.
-  std::shared_ptr<WordVectors> words = std::make_shared<WordVectors>();
+  /// May be set after settle().
+  std::shared_ptr<TurnModel> model = std::make_shared<TurnModel>();
   void fields(core::FieldList& f);
 
   /// Returns what a chat does with the index of `retrieve`, which is then no longer that of
@@ -121,7 +131,13 @@ class TurnPassages {
   core::OrderedJson put_into(core::OrderedJson& messages) const;
 
  private:
-  bool covers(const std::string& turn, const std::vector<std::string>& texts) const;
+  struct Candidate {
+    Prefix prefix;
+    std::string text;
+    double gain = 0;
+  };
+  void choose(const std::string& turn, std::vector<Candidate>& candidates) const;
+  bool shows(const std::string& turn, const std::vector<Candidate>& chosen) const;
 
   passages::PassageIndex index_;
   std::uint64_t tokens_;

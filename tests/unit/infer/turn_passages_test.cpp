@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "core/collect.h"
 #include "retrieved_text.h"
 #include "unit/temporary_folder.h"
 #include "unit/thrown.h"
@@ -49,7 +50,7 @@ struct Bytes {
     const auto u = vector_of(a), v = vector_of(b);
     return std::inner_product(u.begin(), u.end(), v.begin(), 0.0);
   }
-  infer::WordVectors words() const {
+  decltype(infer::TurnModel::words) words() const {
     return [this](const std::vector<std::string_view>& words) {
       torch::Tensor all = torch::empty({std::ssize(words), 4});
       for (std::size_t i = 0; i < words.size(); ++i)
@@ -75,9 +76,7 @@ Turned turned(
 }  // namespace
 
 DOCTEST_TEST_CASE("turn passages: the best passages precede the last question") {
-  infer::TurnOptions options;
-  options.least = 0;
-  const auto [messages, found] = turned(options, text::user_turn("Does the boiler hum?"));
+  const auto [messages, found] = turned({}, text::user_turn("Does the boiler hum?"));
   DOCTEST_CHECK(messages.back().at("content") ==
                 "Notes:\nThe boiler hums in March.\nThe boiler of the shed leaks.\n\n"
                 "Does the boiler hum?\nAnswer with the sentence of the notes that says it.");
@@ -86,12 +85,33 @@ DOCTEST_TEST_CASE("turn passages: the best passages precede the last question") 
   DOCTEST_CHECK(found[1].at("document") == 1);
 }
 
-DOCTEST_TEST_CASE("turn passages: passages far below the best, or beyond k, are left out") {
+DOCTEST_TEST_CASE("turn passages: of the candidates, those after which the turn is most probable") {
+  std::map<std::string, double> gains = {
+      {kNotesOfTurns[0], 2}, {kNotesOfTurns[1], 5}, {kNotesOfTurns[2], 4.5}, {kNotesOfTurns[3], 4}};
   infer::TurnOptions options;
-  options.least = 1;
-  DOCTEST_CHECK(turned(options, text::user_turn("boiler hums")).passages.size() == 1);
-  options.least = 0, options.k = 1;
-  DOCTEST_CHECK(turned(options, text::user_turn("boiler hums")).passages.size() == 1);
+  std::string asked;
+  options.model->gains = [&](const std::string& turn, const std::vector<std::string>& texts) {
+    asked = turn;
+    return core::mapped(texts, [&](const std::string& text) { return gains.at(text); });
+  };
+  const auto found = [&](const std::string& turn) {
+    return core::mapped(turned(options, text::user_turn(turn)).passages,
+        [](const auto& passage) { return passage.at("passage").template get<int>(); });
+  };
+  const std::string turn = "boiler boiler hums, shed, letter";  // BM25: 0, 1, 2, 3
+  DOCTEST_CHECK(found(turn) == std::vector{1, 2, 3});
+  DOCTEST_CHECK(asked == turn);
+  options.within = 0.5;
+  DOCTEST_CHECK(found(turn) == std::vector{1, 2});
+  options.k = 1;
+  DOCTEST_CHECK(found(turn) == std::vector{1});
+  options.candidates = 1;
+  DOCTEST_CHECK(found(turn) == std::vector{0});
+  options.k = 2;  // more than candidates
+  DOCTEST_CHECK(found(turn) == std::vector{1});
+  options = infer::TurnOptions();
+  options.model->gains = [](const auto&, const auto&) { return std::vector<double>(); };
+  DOCTEST_CHECK(found(turn) == std::vector{0, 1, 2});  // the model cannot say
 }
 
 DOCTEST_TEST_CASE("turn passages: words of any question are not searched for") {
@@ -131,14 +151,18 @@ DOCTEST_TEST_CASE("turn passages: a template of one's own, and short passages") 
   DOCTEST_CHECK(fault.names(options.form));
 }
 
-DOCTEST_TEST_CASE("turn passages: none is used if none covers the words of the turn") {
+DOCTEST_TEST_CASE("turn passages: none is used if none has enough evidence") {
   torch::manual_seed(5);
   const auto index = index_of_notes();
   const Bytes bytes;
-  const auto found = [&](const std::string& question, double cover, bool compares = true) {
+  double gain = 0;
+  const auto found = [&](const std::string& question, double evidence, bool compares = true) {
     infer::TurnOptions options;
-    options.cover = cover, options.least = 0;
-    if (compares) *options.words = bytes.words();
+    options.evidence = evidence;
+    if (compares) options.model->words = bytes.words();
+    options.model->gains = [&](const auto&, const std::vector<std::string>& texts) {
+      return std::vector<double>(texts.size(), gain);
+    };
     const infer::TurnPassages passages(index.path, 0, options);
     auto messages = text::user_turn(question);
     auto list = passages.put_into(messages);
@@ -176,16 +200,20 @@ DOCTEST_TEST_CASE("turn passages: none is used if none covers the words of the t
     DOCTEST_CHECK(found(question, best - 1e-5) == list);
     DOCTEST_CHECK(found(question, best + 1e-5).empty());
     DOCTEST_CHECK(found(question, 1, false) == list);
+    gain = 5;  // counts for 5 / 25
+    DOCTEST_CHECK(found(question, best + 0.2 - 1e-5) == list);
+    DOCTEST_CHECK(found(question, best + 0.2 + 1e-5).empty());
+    gain = 0;
   }
   DOCTEST_CHECK(found("Is the green shed locked?", 1).size() > 0);
 }
 
 DOCTEST_TEST_CASE("turn passages: words opposite to all of a passage cover nothing") {
   const auto index = index_of_notes();
-  const auto found = [&](double cover) {
+  const auto found = [&](double evidence) {
     infer::TurnOptions options;
-    options.cover = cover;
-    *options.words = [](const std::vector<std::string_view>& words) {
+    options.evidence = evidence;
+    options.model->words = [](const std::vector<std::string_view>& words) {
       const auto rows = torch::ones({std::ssize(words), 1});
       for (std::size_t i = 0; i < words.size(); ++i)
         if (words[i] == "zzz") rows[static_cast<std::int64_t>(i)] = -1;
