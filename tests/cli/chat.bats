@@ -108,6 +108,34 @@ setup() {
   [[ $stderr == *'--retrieve-mix: cannot be combined with --chat'* ]]
 }
 
+@test "sample --chat --retrieve: of BM25's candidates, the turn has that after which score finds it most probable" {
+  local questions=('a green boiler' 'who has a red shed' 'boiler hums' 'red green')
+  printf 'the boiler hums\nthe green shed\na red boiler\nthe shed has a red and green door\n' >four
+  tokenize -q -t bytes --format lines four -o four.shard
+  bm25-search build -q four.shard -o four.bm25
+  printf '%s\n' "${questions[@]}" >asked
+  sample -q -m model --chat --max-tokens 1 --json --retrieve four.bm25 --retrieve-evidence 0 --retrieve-k 1 --retrieve-candidates 4 asked |
+    jq -c '.retrieved[0].passages[0].passage' >chosen
+  python3 - "${questions[@]}" <<'END' >requests
+import json, sys
+for question in sys.argv[1:]:
+    for note in open("four"):
+        print(json.dumps({"context": note.rstrip("\n") + "\nQuestion:", "continuation": " " + question}))
+END
+  score -q -m model requests >scored
+  python3 - "${questions[@]}" <<'END' | cmp - chosen
+import json, sys
+scores = [json.loads(line)["log_prob"] for line in open("scored")]
+notes = [set(line.split()) for line in open("four")]
+for i, question in enumerate(sys.argv[1:]):
+    known = [n for n in range(4) if notes[n] & (set(question.split()) - {"a", "who", "has"})]
+    print(max(known, key=lambda n: scores[4 * i + n]))
+END
+  bm25-search find -i four.bm25 --k 1 asked | jq -c .passage >first
+  run cmp -s first chosen
+  [ "$status" -eq 1 ]
+}
+
 @test "score: a conversation is a context, by --chat" {
   cat >asked.jsonl <<'LINES'
 {"messages": [{"role": "user", "content": "hi"}], "continuation": "yo"}
