@@ -170,6 +170,8 @@ namespace {
 
 bool always(const nn::Model&) { return true; }
 
+bool one_state(const nn::Model& model) { return model.options.state_memory.kind == "none"; }
+
 bool unbounded(const nn::Model& model) {
   return dynamic_cast<const nn::Mosaic&>(*model.architecture).bound().slots == 0;
 }
@@ -181,8 +183,8 @@ struct Layered {
 };
 
 constexpr Layered kLayered[] = {
-    {"gla", layered_gla, always},
-    {"lstm", layered_lstm, always},
+    {"gla", layered_gla, one_state},
+    {"lstm", layered_lstm, one_state},
     {"mosaic", layered_mosaic, unbounded},
     {"mosaic2", layered_mosaic2, always},
     {"srupp", layered_srupp, always},

@@ -1,7 +1,5 @@
 #include "nn/arch/gla.h"
 
-#include "nn/ops/gla_scan.h"
-
 namespace nn {
 namespace {
 
@@ -16,6 +14,15 @@ Tensor turned_back(const Tensor& state, const Tensor& count, std::int64_t steps)
   const auto places = count.defined() ? count.unsqueeze(1) : torch::full({1, 1}, steps);
   const Rotation by(-places, state.size(2), {}, state.options().requires_grad(false));
   return by.apply(state.transpose(2, 3)).transpose(2, 3);
+}
+
+// Computes the recurrence, through the memory of its states if there is one.
+GlaOutput scanned(const StateMemory* memory, const Tensor& x, const LinearRecurrence& recurrence,
+    const Tensor& start, const MixerCall& call, const std::string& name) {
+  const auto out = memory != nullptr ? memory->read(x, recurrence, start, call, name)
+                                     : recurrence.scan(recurrence.steps, recurrence.v, start);
+  if (memory == nullptr || !memory->is_tree()) call.carry(name + ".state", out.state);
+  return out;
 }
 
 void check_gla(const ShapeOptions& shape, const GlaOptions& options) {
@@ -33,16 +40,17 @@ void check_gla(const ShapeOptions& shape, const GlaOptions& options) {
 
 }  // namespace
 
-GatedLinearAttention::GatedLinearAttention(
-    const ShapeOptions& shape, const std::string& decay, double norm_epsilon)
-    : Mixer(shape), decay_(decay) {
+GatedLinearAttention::GatedLinearAttention(const ModelOptions& options, const std::string& decay)
+    : Mixer(options.shape), decay_(decay) {
   c_in_ = add_matrix("c_in", d_, 3 * d_, false);  // q, k: d / 2 each; v, r: d each
   if (decay == "gated") {
     gate_down_ = add_matrix("gate_down", d_, kGlaGateRank, false);
     gate_up_ = add_matrix("gate_up", kGlaGateRank, d_ / 2, true);
   }
-  norm_ = register_module("norm", std::make_shared<LayerNorm>(d_ / heads_, norm_epsilon, false));
+  norm_ = register_module(
+      "norm", std::make_shared<LayerNorm>(d_ / heads_, options.transformer.norm_epsilon, false));
   c_proj_ = add_matrix("c_proj", d_, d_, false);
+  memory_ = add_state_memory(*this, "memory", options.state_memory, d_, heads_);
 }
 
 Tensor GatedLinearAttention::log_decay(const Tensor& x) const {
@@ -73,27 +81,35 @@ Tensor GatedLinearAttention::forward(
     q = by.apply(q.transpose(1, 2)).transpose(1, 2);
     k = by.apply(k.transpose(1, 2)).transpose(1, 2);
   }
-  auto out = gla_scan({q, k, by_head(fading), by_head(parts[2]), first_state(x, call, name)});
-  if (decay_ == "fixed" && call.state != nullptr)
-    out.state = turned_back(out.state, call.count, x.size(1));
-  call.carry(name + ".state", out.state);
+  const auto out = scanned(memory_.get(), x,
+      {{q, k, by_head(fading)}, by_head(parts[2]),
+          [](auto& s, auto& v, auto& start) {
+            return gla_scan({s[0], s[1], s[2], v, start});
+          }},
+      first_state(x, call, name), call, name);
+  for (const auto* const part : {".state", ".kept"})
+    if (const auto state = call.carried(name + part); decay_ == "fixed" && state.defined())
+      call.carry(
+          name + part, turned_back(state.reshape({x.size(0), -1, state.size(-2), state.size(-1)}),
+                           call.count, x.size(1))
+                           .reshape(state.sizes()));
   return c_proj_->forward(norm_->forward(out.o).reshape(x.sizes()) * torch::silu(parts[3]));
 }
 
-GatedDelta::GatedDelta(const ShapeOptions& shape, const GlaOptions& options, double norm_epsilon)
-    : Mixer(shape) {
-  const bool decays = options.decay == "gated";
+GatedDelta::GatedDelta(const ModelOptions& options) : Mixer(options.shape) {
+  const bool decays = options.gla.decay == "gated";
   c_in_ = add_matrix("c_in", d_, 3 * d_, false);  // q, k: d / 2 each; v, r: d each
   gates_ = add_matrix("gates", d_, decays ? 2 * heads_ : heads_, false);
   convolution_ = register_module(
-      "convolution", std::make_shared<ShortConvolution>(2 * d_, options.convolution));
+      "convolution", std::make_shared<ShortConvolution>(2 * d_, options.gla.convolution));
   if (decays) {
     a_log_ = register_parameter("a_log", blank({heads_}));
     a_bias_ = register_parameter("a_bias", blank({heads_}));
   }
-  norm_ = register_module(
-      "norm", std::make_shared<LayerNorm>(d_ / heads_, norm_epsilon, false, NormKind::rms));
+  norm_ = register_module("norm", std::make_shared<LayerNorm>(d_ / heads_,
+                                      options.transformer.norm_epsilon, false, NormKind::rms));
   c_proj_ = add_matrix("c_proj", d_, d_, false);
+  memory_ = add_state_memory(*this, "memory", options.state_memory, d_, heads_);
 }
 
 Tensor of_length_one(const Tensor& x) {
@@ -122,9 +138,14 @@ Tensor GatedDelta::forward(const Tensor& x, const MixerCall& call, const std::st
     beta = beta * call.real;
     fading = fading * call.real;
   }
-  const auto out = delta_scan({of_length_one(by_head(qkv[0])), of_length_one(by_head(qkv[1])),
-      by_head(qkv[2]), beta, fading, first_state(x, call, name)});
-  call.carry(name + ".state", out.state);
+  const auto out = scanned(memory_.get(), x,
+      {{of_length_one(by_head(qkv[0])), of_length_one(by_head(qkv[1])), beta, fading},
+          by_head(qkv[2]),
+          [](auto& s, auto& v, auto& start) {
+            const auto [o, state] = delta_scan({s[0], s[1], v, s[2], s[3], start});
+            return GlaOutput{o, state};
+          }},
+      first_state(x, call, name), call, name);
   const auto o = norm_->forward(out.o.to(x.scalar_type()));
   return c_proj_->forward(o.reshape(x.sizes()) * torch::silu(parts[1]));
 }
@@ -139,18 +160,21 @@ GlaOptions of_kind(const ModelOptions& options, const char* update, const char* 
 
 std::shared_ptr<Mixer> make(
     const ModelOptions& options, const char* update = "", const char* decay = "") {
-  const auto gla = of_kind(options, update, decay);
-  check_gla(options.shape, gla);
-  const auto epsilon = options.transformer.norm_epsilon;
-  if (gla.update == "delta") return std::make_shared<GatedDelta>(options.shape, gla, epsilon);
-  return std::make_shared<GatedLinearAttention>(options.shape, gla.decay, epsilon);
+  auto own = options;
+  own.gla = of_kind(options, update, decay);
+  check_gla(own.shape, own.gla);
+  if (own.gla.update == "delta") return std::make_shared<GatedDelta>(own);
+  return std::make_shared<GatedLinearAttention>(own, own.gla.decay);
 }
 
 // Each head has a matrix of half its width by its full width.
 std::int64_t carried(const ModelOptions& options, const char* update = "") {
-  const std::int64_t d = options.shape.d_model;
+  const std::int64_t d = options.shape.d_model, heads = options.shape.heads,
+                     state = d / 2 * (d / heads);
   const bool delta = of_kind(options, update, "gated").update == "delta";
-  return d / 2 * (d / options.shape.heads) + (delta ? (options.gla.convolution - 1) * 2 * d : 0);
+  return (options.state_memory.kind == "fenwick" ? 0 : state) +
+         StateMemory::carried(options.state_memory, d, heads, state) +
+         (delta ? (options.gla.convolution - 1) * 2 * d : 0);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 // Gated linear attention and the gated delta rule: mixers whose state is a matrix for each head.
 // Keys are half as wide as values.
 
-#include "nn/arch/mixer.h"
+#include "nn/arch/state_memory.h"
 
 namespace nn {
 
@@ -18,9 +18,10 @@ inline constexpr std::int64_t kGlaGateRank = 16;
 ///           position -1: after a call it is rotated back by the number of tokens, so that no
 ///           position is carried.
 ///   none    1: linear attention without normalisation
+/// With --state-memory, a StateMemory ("memory") reads the states in place of q.
 class GatedLinearAttention : public Mixer {
  public:
-  GatedLinearAttention(const ShapeOptions& shape, const std::string& decay, double norm_epsilon);
+  GatedLinearAttention(const ModelOptions& options, const std::string& decay);
   torch::Tensor forward(
       const torch::Tensor& x, const MixerCall& call, const std::string& name) override;
 
@@ -28,6 +29,7 @@ class GatedLinearAttention : public Mixer {
   torch::Tensor log_decay(const torch::Tensor& x) const;  ///< (B, T, d / 2)
 
   std::string decay_;
+  std::shared_ptr<StateMemory> memory_;  // null: none
   std::shared_ptr<Linear> c_in_, gate_down_, gate_up_, c_proj_;
   std::shared_ptr<LayerNorm> norm_;
 };
@@ -43,7 +45,7 @@ class GatedDelta : public Mixer, public OwnFirstValues {
  public:
   static constexpr double kLengthEpsilon = 1e-6;  ///< added to |q|^2 and |k|^2
 
-  GatedDelta(const ShapeOptions& shape, const GlaOptions& options, double norm_epsilon);
+  explicit GatedDelta(const ModelOptions& options);
   torch::Tensor forward(
       const torch::Tensor& x, const MixerCall& call, const std::string& name) override;
   void first_values() override;
@@ -51,7 +53,8 @@ class GatedDelta : public Mixer, public OwnFirstValues {
  private:
   std::shared_ptr<Linear> c_in_, gates_, c_proj_;
   std::shared_ptr<ShortConvolution> convolution_;
-  torch::Tensor a_log_, a_bias_;  // (heads); undefined: no decay
+  std::shared_ptr<StateMemory> memory_;  // null: none
+  torch::Tensor a_log_, a_bias_;         // (heads); undefined: no decay
   std::shared_ptr<LayerNorm> norm_;
 };
 

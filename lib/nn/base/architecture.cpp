@@ -13,10 +13,11 @@ constexpr ArchFacts kFacts[] = {
     {"transformer-xl", false, true, true,
         "heads d-ff attention-dropout activation-dropout memory-key norm final-norm activation "
         "bias norm-epsilon layer-memory same-length clamp-length shared-biases"},
-    {"lstm", false, false, false, "d-recurrent"},
+    {"lstm", false, false, false,
+        "d-recurrent state-memory state-every state-segments state-levels"},
     {"gla", false, true, false,
         "heads d-ff activation-dropout memory-key activation bias norm-epsilon gla-update "
-        "gla-decay gla-convolution"},
+        "gla-decay gla-convolution state-memory state-every state-segments state-levels"},
     {"mamba2", false, false, false,
         "heads memory-key norm-epsilon gla-convolution state-size expand"},
     {"rwkv7", false, false, false, "heads d-ff memory-key bias norm-epsilon"},
@@ -52,9 +53,14 @@ constexpr ArchFacts kFacts[] = {
 // The same of mixers that are no architecture.
 constexpr std::pair<const char*, const char*> kMixerOptions[] = {
     {"delta",
-        "heads d-ff activation-dropout memory-key activation bias norm-epsilon gla-convolution"},
-    {"retnet", "heads d-ff activation-dropout memory-key activation bias norm-epsilon"},
-    {"linear", "heads d-ff activation-dropout memory-key activation bias norm-epsilon"},
+        "heads d-ff activation-dropout memory-key activation bias norm-epsilon gla-convolution "
+        "state-memory state-every state-segments state-levels"},
+    {"retnet",
+        "heads d-ff activation-dropout memory-key activation bias norm-epsilon state-memory "
+        "state-every state-segments state-levels"},
+    {"linear",
+        "heads d-ff activation-dropout memory-key activation bias norm-epsilon state-memory "
+        "state-every state-segments state-levels"},
 };
 
 std::vector<std::string> words_of(std::string text, char separator = ' ') {

@@ -194,6 +194,20 @@ void GlaOptions::fields(core::FieldList& f) {
       .between(1, 64);
 }
 
+void StateMemoryOptions::fields(core::FieldList& f) {
+  f("state-memory", kind,
+      "gla, lstm: past states that a layer reads besides the present one: segments: those at the "
+      "ends of segments; fenwick: a state for each block of a tree of the text",
+      {"none", "segments", "fenwick"});
+  f.rest_needs("state-memory");
+  f("state-every", every, "segments: keep the state after every N tokens").between(1, kMostTokens);
+  f("state-segments", segments, "segments: number of states kept; the oldest is dropped")
+      .between(1, 65536);
+  f("state-levels", levels,
+      "fenwick: number of levels; N levels separate 2^(N - 2) tokens, the last has all older ones")
+      .between(2, 48);
+}
+
 void Mamba2Options::fields(core::FieldList& f) {
   f("state-size", state, "mamba2: rows of each head's state: size of keys and queries")
       .between(1, kMostWidth);
@@ -267,6 +281,7 @@ void ModelOptions::fields(core::FieldList& f) {
   f.group("Memory layers", memory_layer);
   f.group("LSTM", lstm);
   f.group("Gated linear attention", gla);
+  f.group("Memory of states", state_memory);
   f.group("Mamba-2", mamba2);
   f.group("Mixers", mixers);
   {

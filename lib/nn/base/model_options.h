@@ -141,6 +141,15 @@ struct GlaOptions {
   void fields(core::FieldList& f);
 };
 
+/// Options of memories of past states; see nn/arch/state_memory.h.
+struct StateMemoryOptions {
+  std::string kind = "none";
+  std::int64_t every = 64;     ///< segments: tokens of a segment
+  std::int64_t segments = 16;  ///< segments: kept states
+  std::int64_t levels = 16;    ///< fenwick: levels, of 1, 1, 2, 4, ... tokens
+  void fields(core::FieldList& f);
+};
+
 struct Mamba2Options {
   std::int64_t state = 128;  ///< width of the keys and queries, which all heads share
   std::int64_t expand = 2;   ///< width of all heads' values, in d_model
@@ -204,6 +213,7 @@ struct ModelOptions {
   MemoryLayerOptions memory_layer;
   LstmOptions lstm;
   GlaOptions gla;
+  StateMemoryOptions state_memory;
   Mamba2Options mamba2;
   MixerOptions mixers;
   MosaicOptions mosaic;

@@ -81,6 +81,43 @@ const std::vector<std::pair<std::string, Change>> kVariants = {
         [](auto& o) { o.transformer_xl.clamp_length = 3, o.transformer_xl.shared_biases = false; }},
     {"lstm", [](auto& o) { o.lstm.d_recurrent = 5; }},
     {"lstm", [](auto& o) { o.shape.layers = 1; }},
+    {"lstm",
+        [](auto& o) {
+          o.state_memory = {"segments", 3, 2, 2}, o.lstm.d_recurrent = 5;
+        }},
+    {"lstm",
+        [](auto& o) {
+          o.state_memory = {"fenwick", 1, 1, 6};
+        }},
+    {"gla",
+        [](auto& o) {
+          o.state_memory = {"segments", 2, 2, 2};
+        }},
+    {"gla",
+        [](auto& o) {
+          o.state_memory = {"segments", 3, 16, 2}, o.gla.update = "delta";
+        }},
+    {"gla",
+        [](auto& o) {
+          o.state_memory = {"segments", 2, 3, 2}, o.gla.decay = "fixed";
+        }},
+    {"gla",
+        [](auto& o) {
+          o.state_memory = {"fenwick", 1, 1, 3};
+        }},
+    {"gla",
+        [](auto& o) {
+          o.state_memory = {"fenwick", 1, 1, 12}, o.gla.update = "delta";
+        }},
+    {"gla",
+        [](auto& o) {
+          o.state_memory = {"fenwick", 1, 1, 12}, o.gla.decay = "fixed";
+        }},
+    {"hybrid",
+        [](auto& o) {
+          o.mixers.list = "delta,retnet,linear,window", o.shape.layers = 4;
+          o.state_memory = {"fenwick", 1, 1, 4};
+        }},
     {"gla", [](auto& o) { o.shape.heads = 1, o.transformer.bias = false; }},
     {"gla", [](auto& o) { o.shape.memory_key = "output"; }},
     {"gla", [](auto& o) { o.gla.decay = "fixed"; }},

@@ -50,6 +50,26 @@ DOCTEST_TEST_CASE("a stream's State has as many numbers as the options say") {
       {"srupp", [](auto& o) { o.srupp.attention_every = 0; }},
       {"lstm", [](auto&) {}},
       {"lstm", [](auto& o) { o.lstm.d_recurrent = 5; }},
+      {"lstm",
+          [](auto& o) {
+            o.state_memory = {"segments", 4, 3, 2}, o.lstm.d_recurrent = 5;
+          }},
+      {"lstm",
+          [](auto& o) {
+            o.state_memory = {"fenwick", 1, 1, 9};
+          }},
+      {"gla",
+          [](auto& o) {
+            o.state_memory = {"segments", 4, 3, 2};
+          }},
+      {"gla",
+          [](auto& o) {
+            o.state_memory = {"fenwick", 1, 1, 9}, o.gla.update = "delta";
+          }},
+      {"hybrid",
+          [](auto& o) {
+            o.mixers.list = "delta,gla,window", o.state_memory = {"segments", 20, 2, 2};
+          }},
       {"gla", [](auto&) {}},
       {"gla", [](auto& o) { o.gla.decay = "none"; }},
       {"gla", [](auto& o) { o.gla.update = "delta"; }},

@@ -167,6 +167,10 @@ DOCTEST_TEST_CASE("a device computes what the CPU's loops do: whatever a gla kee
     options.gla.decay = kind.substr(kind.find(' ') + 1);
     const auto [name, rule] = rules().back();  // what is kept knows no memory of the loss
     check_devices(kind + ", memory " + name, options, rule);
+    for (const char* const memory : {"segments", "fenwick"}) {
+      options.state_memory = {memory, 3, 4, 5};
+      check_devices(kind + ", states " + memory, options, rule);
+    }
   }
 }
 

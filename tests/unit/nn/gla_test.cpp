@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "nn/ops/gla_scan.h"
-#include "plain_transformer.h"
+#include "plain_states.h"
 #include "properties.h"
 
 namespace {
@@ -62,6 +62,8 @@ class PlainMixer {
       : o_(o), w_(w), name_(name + "mixer."), heads_(o.shape.heads), d_(o.shape.d_model) {
     states_.assign(static_cast<std::size_t>(heads_),
         torch::zeros({key_width(), d_ / heads_}, torch::kFloat64));
+    for (std::int64_t head = 0; head < heads_; ++head)
+      memories_.emplace_back(o.state_memory, w, name_ + "memory.", head, heads_);
   }
 
   Tensor next(const Tensor& in) {
@@ -87,15 +89,24 @@ class PlainMixer {
 
   Tensor sum(
       const Tensor& in, std::int64_t head, const Tensor& q, const Tensor& k, const Tensor& v) {
-    auto& s = states_[static_cast<std::size_t>(head)];
     const auto root = std::sqrt(static_cast<double>(key_width()));
+    if (o_.gla.decay == "fixed" && o_.state_memory.kind != "none") {
+      const double gamma = 1 - std::pow(2.0, -5.0 - static_cast<double>(head));
+      return stepped(
+                 in, head, [&](const Tensor& s) { return gamma * s; }, torch::outer(turned(k), v))
+                 .t()
+                 .matmul(turned(q)) /
+             root;
+    }
     if (o_.gla.decay == "fixed") return retained(head, turned(q), turned(k), v) / root;
     auto decay = torch::ones({key_width()}, torch::kFloat64);
     if (o_.gla.decay == "gated") {
       const auto gate = matrix(w_, name_ + "gate_up", matrix(w_, name_ + "gate_down", in));
       decay = torch::sigmoid(gate).pow(1.0 / 16).narrow(0, head * key_width(), key_width());
     }
-    s = torch::diag(decay).matmul(s) + torch::outer(k, v);
+    const auto s = stepped(
+        in, head, [&](const Tensor& s) { return torch::diag(decay).matmul(s); },
+        torch::outer(k, v));
     return s.t().matmul(q) / root;
   }
 
@@ -149,10 +160,19 @@ class PlainMixer {
       decay = torch::exp(
           -w_.at(name_ + "a_log")[head].exp() *
           torch::log1p(torch::exp(gates[heads_ + head] + w_.at(name_ + "a_bias")[head])));
-    auto& s = states_[static_cast<std::size_t>(head)];
-    const auto identity = torch::eye(key_width(), torch::kFloat64);
-    s = decay * (identity - beta * torch::outer(one, one)).matmul(s) + beta * torch::outer(one, v);
+    const auto change =
+        decay * (torch::eye(key_width(), torch::kFloat64) - beta * torch::outer(one, one));
+    const auto s = stepped(
+        in, head, [&](const Tensor& s) { return change.matmul(s); }, beta * torch::outer(one, v));
     return s.t().matmul(unit(q));
+  }
+
+  // Takes a head's step, and returns the matrix that is read.
+  template <class Moved>
+  Tensor stepped(const Tensor& in, std::int64_t head, const Moved& moved, const Tensor& added) {
+    const auto i = static_cast<std::size_t>(head);
+    if (o_.state_memory.kind != "none") return memories_[i].next(in, moved, added);
+    return states_[i] = moved(states_[i]) + added;
   }
 
   struct Token {
@@ -165,6 +185,7 @@ class PlainMixer {
   std::int64_t heads_, d_, place_ = 0;
   std::vector<Tensor> states_, inputs_;
   std::vector<Token> past_;
+  std::vector<plain::States> memories_;  // of the heads
 };
 
 plain::Output plain_gla(
@@ -231,6 +252,47 @@ DOCTEST_TEST_CASE("gla equals its formulas in values and gradients, over calls o
     const auto want = plain_gla(options, weights, ids);
     properties::check_same(*model, {torch::cat(f), torch::cat(g)}, {want.output, want.key}, 1e-10);
   }
+}
+
+DOCTEST_TEST_CASE("gla with a memory of states equals its formulas, in rows at different tokens") {
+  const std::vector<nn::GlaOptions> kinds = {{"sum", "gated", 4}, {"sum", "fixed", 4},
+      {"sum", "none", 4}, {"delta", "gated", 4}, {"delta", "none", 1}};
+  const std::vector<nn::StateMemoryOptions> memories = {
+      {"segments", 4, 3, 2}, {"segments", 1, 50, 2}, {"fenwick", 1, 1, 12}, {"fenwick", 1, 1, 4}};
+  for (const auto& kind : kinds)
+    for (const auto& memory : memories) {
+      DOCTEST_CAPTURE(kind.update + " " + kind.decay + " " + memory.kind);
+      auto options = properties::small_options("gla");
+      options.gla = kind, options.state_memory = memory;
+      const auto model = strong_model(options);
+      plain::Weights weights;
+      for (const auto& [name, weight] : model->named_weights()) weights[name] = weight;
+      // The first row begins three tokens later than the second, which ends three tokens earlier.
+      const auto first = random_ids(45, 1), second = random_ids(45, 2);
+      std::vector<properties::Ids> rows(2);
+      rows[0].assign(3, properties::kPad);
+      rows[0].insert(rows[0].end(), first.begin(), first.end());
+      rows[1] = second;
+      rows[1].resize(48, properties::kPad);
+      nn::State state;
+      std::vector<Tensor> f, g;
+      std::ptrdiff_t at = 0;
+      for (const std::ptrdiff_t n : {2, 5, 1, 30, 1, 9}) {
+        std::vector<properties::Ids> part;
+        for (const auto& row : rows) part.emplace_back(row.begin() + at, row.begin() + at + n);
+        const auto hidden = model->architecture->forward(batch_of(part, at == 0), &state);
+        f.push_back(hidden.output);
+        g.push_back(hidden.key);
+        at += n;
+      }
+      const auto all = torch::cat(f, 1), keys = torch::cat(g, 1);
+      const auto one = plain_gla(options, weights, first),
+                 two = plain_gla(options, weights, second);
+      properties::check_same(*model,
+          {torch::cat({all[0].narrow(0, 3, 45), all[1].narrow(0, 0, 45)}),
+              torch::cat({keys[0].narrow(0, 3, 45), keys[1].narrow(0, 0, 45)})},
+          {torch::cat({one.output, two.output}), torch::cat({one.key, two.key})}, 1e-10);
+    }
 }
 
 DOCTEST_TEST_CASE("what a gla adds and what it keeps have to go together") {

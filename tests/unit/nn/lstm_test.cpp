@@ -5,6 +5,7 @@
 #include <torch/nn/modules/rnn.h>
 
 #include "nn/arch/lstm.h"
+#include "plain_states.h"
 #include "properties.h"
 
 namespace {
@@ -44,6 +45,69 @@ DOCTEST_TEST_CASE("the LSTM equals torch's module in values and gradients") {
     DOCTEST_CHECK(
         (item.value().grad() - weights["lstm." + item.key()].grad()).abs().max().item<double>() <
         1e-10);
+  }
+}
+
+namespace {
+
+// A layer of three, by its formulas, token by token.
+struct PlainLayer {
+  PlainLayer(const nn::ModelOptions& o, const plain::Weights& weights, std::int64_t layer)
+      : w(weights), end("_l" + std::to_string(layer)),
+        states(o.state_memory, weights, "lstm.memory" + end + ".", 0, 1) {}
+
+  torch::Tensor next(const torch::Tensor& x) {
+    const auto of = [&](const char* part) { return w.at(std::string("lstm.") + part + end); };
+    const auto gates =
+        of("weight_ih").mv(x) + of("bias_ih") + of("weight_hh").mv(h) + of("bias_hh");
+    const auto gate = gates.chunk(4);
+    const auto forget = torch::sigmoid(gate[1]),
+               added = torch::sigmoid(gate[0]) * torch::tanh(gate[2]);
+    c = forget * c + added;
+    h = torch::sigmoid(gate[3]) * torch::tanh(c);
+    const auto read = states.next(
+        x, [&](const torch::Tensor& s) { return forget.unsqueeze(1) * s; }, added.unsqueeze(1));
+    return torch::sigmoid(gate[3]) * torch::tanh(read.squeeze(1));
+  }
+
+  const plain::Weights& w;
+  std::string end;
+  plain::States states;
+  torch::Tensor h = torch::zeros({7}, torch::kFloat64), c = torch::zeros({7}, torch::kFloat64);
+};
+
+}  // namespace
+
+DOCTEST_TEST_CASE("the LSTM with a memory of states equals its formulas, values and gradients") {
+  const std::vector<nn::StateMemoryOptions> memories = {
+      {"segments", 4, 3, 2}, {"segments", 1, 50, 2}, {"fenwick", 1, 1, 12}, {"fenwick", 1, 1, 4}};
+  for (const auto& memory : memories) {
+    DOCTEST_CAPTURE(memory.kind);
+    auto options = lstm_options();
+    options.lstm.d_recurrent = 7, options.state_memory = memory;
+    const auto model = properties::strong_model(options);
+    plain::Weights weights;
+    for (const auto& [name, weight] : model->named_weights()) weights[name] = weight;
+    const auto ids = random_ids(40, 1);
+    nn::State state;
+    std::vector<torch::Tensor> parts;
+    std::ptrdiff_t at = 0;
+    for (const std::ptrdiff_t n : {3, 1, 27, 9}) {
+      const properties::Ids part(ids.begin() + at, ids.begin() + at + n);
+      parts.push_back(model->architecture->forward(batch_of({part}, at == 0), &state).output[0]);
+      at += n;
+    }
+    std::vector<PlainLayer> layers;
+    for (std::int64_t i = 0; i < 3; ++i) layers.emplace_back(options, weights, i);
+    std::vector<torch::Tensor> expected;
+    for (const auto id : ids) {
+      auto x = weights.at("lstm.wte.weight")[id];
+      for (auto& layer : layers) x = layer.next(x);
+      expected.push_back(
+          weights.at("lstm.projection.weight").mv(x) + weights.at("lstm.projection.bias"));
+    }
+    const auto ours = torch::cat(parts), theirs = torch::stack(expected);
+    properties::check_same(*model, {ours, ours}, {theirs, theirs}, 1e-10);
   }
 }
 

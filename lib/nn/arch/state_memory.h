@@ -1,0 +1,76 @@
+#pragma once
+// Memories of past states of a layer whose recurrence has a matrix S for each head and is linear in
+// its values: --state-memory. The layer reads several states where it would read one.
+//
+// segments: memory caching (Behrouz et al. 2026, arXiv 2602.24281), the form with gated residuals.
+//   The state at the end of each segment of `every` tokens is kept, and the recurrence goes on from
+//   it. With S the present state, S^(i) the kept ones, and m the mean of W_m x over the tokens of a
+//   segment (of the present one: so far),
+//     o_t = (g_t S_t + sum_i g_t^(i) S^(i))^T q_t,   g_t = softmax over segments of W_u x_t . m
+//   At most `segments` states are kept: the newest. The oldest is dropped.
+// fenwick: log-linear attention (Guo et al. 2025, arXiv 2506.04761), on a Fenwick tree of the text.
+//   S_t is a sum of one part for each earlier token; all parts decay alike. Token s belongs to
+//   level 0 if s = t, else to level l = 1 + the highest bit in which s and t differ. Therefore each
+//   level is a block of 2^(l-1) tokens. With S_t^(l) the sum of the parts of level l,
+//     o_t = sum_l w_t^(l) (S_t^(l))^T q_t,   w_t = softplus(W x_t + b) / ln 2
+//   T tokens have at most ceil(log2 T) + 1 levels. There are `levels`; the last one takes all older
+//   tokens. A text carries a state for each level but 0.
+//
+// Compared with the authors' program of log-linear attention (recurrent.py, base.py): levels, order
+// of merging and decay. There, w is softplus(L_l (W x)_l), with numbers L in place of the bias.
+// Memory caching was read in summaries only: that each head has weights of its own, that they are
+// scaled as attention's, the projection W_m, and the LSTM's form were not checked against the
+// paper. Neither paper has an LSTM; see lstm.h.
+
+#include "nn/arch/mixer.h"
+#include "nn/ops/gla_scan.h"
+
+namespace nn {
+
+/// A recurrence over (B, T, ...), as a function of the values and of the first state, linear in
+/// both.
+struct LinearRecurrence {
+  std::vector<torch::Tensor>
+      steps;        ///< its inputs besides the values; first q (B, T, heads, d_key)
+  torch::Tensor v;  ///< (B, T, heads, d_value)
+  /// Steps that are all 0 have no effect. GlaOutput: S^T q of all steps, and the last S.
+  GlaOutput (*scan)(
+      const std::vector<torch::Tensor>& steps, const torch::Tensor& v, const torch::Tensor& start);
+};
+
+/// State: NAME.kept (B, kept states, heads, d_key, d_value) and NAME.seen, the row's tokens, (B)
+/// int64 on the CPU. segments: also NAME.means (B, segments, width), the newest segment last, and
+/// NAME.sum (B, width), of the present segment.
+class StateMemory : public torch::nn::Module {
+ public:
+  /// width: of x. heads: that have their own weights; 1: all heads of the recurrence share them.
+  StateMemory(const StateMemoryOptions& options, std::int64_t width, std::int64_t heads);
+
+  /// Reads the memory for x (B, T, width). `start` is the state before the first step. Returns the
+  /// read values (B, T, heads, d_value) and the state after the last step. Updates call.state.
+  GlaOutput read(const torch::Tensor& x, const LinearRecurrence& recurrence,
+      const torch::Tensor& start, const MixerCall& call, const std::string& name) const;
+  /// Whether the kept states sum to the present one, which need not be carried.
+  bool is_tree() const { return options_.kind == "fenwick"; }
+  /// Returns the numbers that a row carries, for a state of `numbers` numbers.
+  static std::int64_t carried(const StateMemoryOptions& options, std::int64_t width,
+      std::int64_t heads, std::int64_t numbers);
+
+ private:
+  struct Rows;  // of a call
+  GlaOutput read_segments(const torch::Tensor& x, const LinearRecurrence& recurrence,
+      const torch::Tensor& start, const Rows& rows) const;
+  GlaOutput read_tree(
+      const torch::Tensor& x, const LinearRecurrence& recurrence, const Rows& rows) const;
+
+  StateMemoryOptions options_;
+  std::int64_t heads_;
+  std::shared_ptr<Linear> query_, pooled_;  // segments
+  std::shared_ptr<Linear> weights_;         // fenwick
+};
+
+/// Returns the layer's memory, registered in `owner` as `name`, or null if the options have none.
+std::shared_ptr<StateMemory> add_state_memory(torch::nn::Module& owner, const std::string& name,
+    const StateMemoryOptions& options, std::int64_t width, std::int64_t heads);
+
+}  // namespace nn
