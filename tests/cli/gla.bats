@@ -21,11 +21,15 @@ trains() { # FOLDER FLAG...
   train -q -j 1 --layers 2 --d-model 16 --heads 2 --segment 48 --batch 3 --steps 6 --lr 5e-3 "$@" -o "$folder" text.shard.zst
 }
 
+memories=("--arch gla --state-memory segments --state-every 7 --state-segments 3"
+  "--arch gla --gla-update delta --state-memory fenwick --state-levels 6"
+  "--arch lstm --state-memory segments --state-every 20" "--arch lstm --state-memory fenwick")
+
 @test "stopped and continued they give the same bytes, where rows carry on too" {
   for kind in "--arch gla --gla-update delta" "--arch gla --gla-update delta --gla-decay none --gla-convolution 1" \
     "--arch gla --gla-decay fixed" "--arch mamba2 --state-size 5" "--arch rwkv7" "--arch mamba" "--arch kda" "--arch window --mixer-window 9" \
     "--arch hybrid --mixer rwkv7,window --mixer-window 20" "--arch rwkv4" "--arch s4d --channel-state 6" "--arch h3" \
-    "--arch hyena --filter-length 30"; do
+    "--arch hyena --filter-length 30" "${memories[@]}"; do
     read -ra flags <<<"$kind --batches streams --batch-shards 3"
     rm -rf whole parts
     trains whole "${flags[@]}"
@@ -40,7 +44,7 @@ trains() { # FOLDER FLAG...
   for kind in "--arch gla --gla-update delta" "--arch gla --gla-decay fixed" "--arch gla --gla-decay none" \
     "--arch mamba2 --state-size 5" "--arch rwkv7" "--arch mamba" "--arch kda" "--arch window --mixer-window 9" \
     "--arch hybrid --mixer rwkv7,window --mixer-window 20" "--arch rwkv4" "--arch s4d --channel-state 6" "--arch h3" \
-    "--arch hyena --filter-length 30"; do
+    "--arch hyena --filter-length 30" "${memories[@]}"; do
     read -ra flags <<<"$kind"
     rm -rf model
     trains model "${flags[@]}"
@@ -64,6 +68,26 @@ trains() { # FOLDER FLAG...
   done
   trains narrow-gla --arch gla
   sample -q -j 1 -m narrow-gla --dtype int8 --prompt a --max-tokens 1
+}
+
+@test "a memory of states is planned, saved, read and not exported as what has none" {
+  trains states --arch gla --state-memory segments --state-every 5 --state-segments 2
+  plan() { train -q -j 1 --seed 1 --steps 1 --layers 2 --d-model 16 --heads 2 --segment 48 --plan --json "$@" text.shard.zst | field state_bytes; }
+  # A layer's states are 2 heads of 4 x 8 numbers; a segment's mean has 8.
+  [ "$(plan --arch gla)" = $((4 * 2 * 64)) ]
+  [ "$(plan --arch gla --state-memory segments --state-segments 2)" = $((4 * 2 * (3 * 64 + 3 * 8))) ]
+  [ "$(plan --arch gla --state-memory fenwick --state-levels 6)" = $((4 * 2 * 6 * 64)) ]
+  [[ $(model info --json states) == *'"bytes":'$((4 * 2 * (3 * 64 + 3 * 8)))* ]]
+  run --separate-stderr -64 train -q --arch gla --state-every 3 --steps 1 -o bad text.shard.zst
+  [ "$stderr" = "train: --state-every: requires --state-memory" ]
+  for format in transformers gguf rwkv; do
+    run --separate-stderr model export --output-format $format -o exported states
+    [ "$status" -ne 0 ]
+    [[ $stderr == "model: "*gla* ]]
+    [ ! -e exported ]
+  done
+  run --separate-stderr -69 sample -q -j 1 -m states --dtype int8 --prompt a --max-tokens 1
+  [ "$stderr" = "sample: --dtype: not supported for this gla; leave it out, or see SPEED of sample(1)" ]
 }
 
 @test "an option that the architecture does not use is said, and changes nothing" {

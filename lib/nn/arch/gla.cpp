@@ -12,17 +12,9 @@ constexpr double kLeastRate = 1e-3, kMostRate = 0.1, kMostFading = 16;
 /// is undefined, every row has `steps` tokens.
 Tensor turned_back(const Tensor& state, const Tensor& count, std::int64_t steps) {
   const auto places = count.defined() ? count.unsqueeze(1) : torch::full({1, 1}, steps);
-  const Rotation by(-places, state.size(2), {}, state.options().requires_grad(false));
-  return by.apply(state.transpose(2, 3)).transpose(2, 3);
-}
-
-// Computes the recurrence, through the memory of its states if there is one.
-GlaOutput scanned(const StateMemory* memory, const Tensor& x, const LinearRecurrence& recurrence,
-    const Tensor& start, const MixerCall& call, const std::string& name) {
-  const auto out = memory != nullptr ? memory->read(x, recurrence, start, call, name)
-                                     : recurrence.scan(recurrence.steps, recurrence.v, start);
-  if (memory == nullptr || !memory->is_tree()) call.carry(name + ".state", out.state);
-  return out;
+  const Rotation by(-places, state.size(-2), {}, state.options().requires_grad(false));
+  const auto heads = state.reshape({state.size(0), -1, state.size(-2), state.size(-1)});
+  return by.apply(heads.transpose(2, 3)).transpose(2, 3).reshape(state.sizes());
 }
 
 void check_gla(const ShapeOptions& shape, const GlaOptions& options) {
@@ -50,7 +42,8 @@ GatedLinearAttention::GatedLinearAttention(const ModelOptions& options, const st
   norm_ = register_module(
       "norm", std::make_shared<LayerNorm>(d_ / heads_, options.transformer.norm_epsilon, false));
   c_proj_ = add_matrix("c_proj", d_, d_, false);
-  memory_ = add_state_memory(*this, "memory", options.state_memory, d_, heads_);
+  memory_ =
+      register_module("memory", std::make_shared<StateMemory>(options.state_memory, d_, heads_));
 }
 
 Tensor GatedLinearAttention::log_decay(const Tensor& x) const {
@@ -81,18 +74,12 @@ Tensor GatedLinearAttention::forward(
     q = by.apply(q.transpose(1, 2)).transpose(1, 2);
     k = by.apply(k.transpose(1, 2)).transpose(1, 2);
   }
-  const auto out = scanned(memory_.get(), x,
-      {{q, k, by_head(fading)}, by_head(parts[2]),
-          [](auto& s, auto& v, auto& start) {
-            return gla_scan({s[0], s[1], s[2], v, start});
-          }},
+  const auto out = memory_->read(x, {{q, k, by_head(fading)}, by_head(parts[2]), scan_gla},
       first_state(x, call, name), call, name);
+  call.carry(name + ".state", out.state);
   for (const auto* const part : {".state", ".kept"})
     if (const auto state = call.carried(name + part); decay_ == "fixed" && state.defined())
-      call.carry(
-          name + part, turned_back(state.reshape({x.size(0), -1, state.size(-2), state.size(-1)}),
-                           call.count, x.size(1))
-                           .reshape(state.sizes()));
+      call.carry(name + part, turned_back(state, call.count, x.size(1)));
   return c_proj_->forward(norm_->forward(out.o).reshape(x.sizes()) * torch::silu(parts[3]));
 }
 
@@ -109,7 +96,8 @@ GatedDelta::GatedDelta(const ModelOptions& options) : Mixer(options.shape) {
   norm_ = register_module("norm", std::make_shared<LayerNorm>(d_ / heads_,
                                       options.transformer.norm_epsilon, false, NormKind::rms));
   c_proj_ = add_matrix("c_proj", d_, d_, false);
-  memory_ = add_state_memory(*this, "memory", options.state_memory, d_, heads_);
+  memory_ =
+      register_module("memory", std::make_shared<StateMemory>(options.state_memory, d_, heads_));
 }
 
 Tensor of_length_one(const Tensor& x) {
@@ -138,14 +126,14 @@ Tensor GatedDelta::forward(const Tensor& x, const MixerCall& call, const std::st
     beta = beta * call.real;
     fading = fading * call.real;
   }
-  const auto out = scanned(memory_.get(), x,
+  const auto out = memory_->read(x,
       {{of_length_one(by_head(qkv[0])), of_length_one(by_head(qkv[1])), beta, fading},
           by_head(qkv[2]),
           [](auto& s, auto& v, auto& start) {
-            const auto [o, state] = delta_scan({s[0], s[1], v, s[2], s[3], start});
-            return GlaOutput{o, state};
+            return delta_scan({s[0], s[1], v, s[2], s[3], start});
           }},
       first_state(x, call, name), call, name);
+  call.carry(name + ".state", out.state);
   const auto o = norm_->forward(out.o.to(x.scalar_type()));
   return c_proj_->forward(o.reshape(x.sizes()) * torch::silu(parts[1]));
 }
@@ -169,11 +157,10 @@ std::shared_ptr<Mixer> make(
 
 // Each head has a matrix of half its width by its full width.
 std::int64_t carried(const ModelOptions& options, const char* update = "") {
-  const std::int64_t d = options.shape.d_model, heads = options.shape.heads,
-                     state = d / 2 * (d / heads);
+  const std::int64_t d = options.shape.d_model;
   const bool delta = of_kind(options, update, "gated").update == "delta";
-  return (options.state_memory.kind == "fenwick" ? 0 : state) +
-         StateMemory::carried(options.state_memory, d, heads, state) +
+  const auto state = d / 2 * (d / options.shape.heads);
+  return state + StateMemory::carried(options.state_memory, d, state) +
          (delta ? (options.gla.convolution - 1) * 2 * d : 0);
 }
 

@@ -29,7 +29,7 @@ class GatedLinearAttention : public Mixer {
   torch::Tensor log_decay(const torch::Tensor& x) const;  ///< (B, T, d / 2)
 
   std::string decay_;
-  std::shared_ptr<StateMemory> memory_;  // null: none
+  std::shared_ptr<StateMemory> memory_;
   std::shared_ptr<Linear> c_in_, gate_down_, gate_up_, c_proj_;
   std::shared_ptr<LayerNorm> norm_;
 };
@@ -53,8 +53,8 @@ class GatedDelta : public Mixer, public OwnFirstValues {
  private:
   std::shared_ptr<Linear> c_in_, gates_, c_proj_;
   std::shared_ptr<ShortConvolution> convolution_;
-  std::shared_ptr<StateMemory> memory_;  // null: none
-  torch::Tensor a_log_, a_bias_;         // (heads); undefined: no decay
+  std::shared_ptr<StateMemory> memory_;
+  torch::Tensor a_log_, a_bias_;  // (heads); undefined: no decay
   std::shared_ptr<LayerNorm> norm_;
 };
 

@@ -14,14 +14,13 @@ Lstm::Lstm(const ModelOptions& options, std::int64_t vocabulary)
     cells_.push_back(register_parameter("weight_hh" + end, blank({4 * width_, width_})));
     cells_.push_back(register_parameter("bias_ih" + end, blank({4 * width_})));
     cells_.push_back(register_parameter("bias_hh" + end, blank({4 * width_})));
+    if (!one_state_)
+      memories_.push_back(register_module(
+          "memory" + end, std::make_shared<StateMemory>(options.state_memory, in, 1)));
   }
   if (width_ != shape_.d_model)
     projection_ = register_module(
         "projection", std::make_shared<Linear>(width_, shape_.d_model, /*bias=*/true));
-  for (std::int64_t layer = 0; layer < shape_.layers; ++layer)
-    if (auto memory = add_state_memory(*this, "memory_l" + std::to_string(layer),
-            options.state_memory, layer == 0 ? shape_.d_model : width_, 1))
-      memories_.push_back(memory);
 }
 
 Hidden Lstm::forward(const Batch& batch, State* state) {
@@ -36,12 +35,9 @@ Hidden Lstm::forward(const Batch& batch, State* state) {
           state->tensors["h"].size(0), batch.rows());
     state->reset(batch.fresh);
   }
-  if (!memories_.empty()) {
+  if (!one_state_) {
     const RealFirst rows(batch);
-    MixerCall call;
-    call.state = state;
-    if (!rows.dense()) call.count = rows.count();
-    const auto made = advance(rows.packed_ids(batch), {}, state, call);
+    const auto made = advance(rows.packed_ids(batch), {}, state, rows.count());
     return {rows.unpack(made.output), rows.unpack(made.key)};
   }
   // Padding after a row's tokens changes only cells, and without a State no later call reads them.
@@ -58,7 +54,7 @@ Hidden Lstm::decode(const torch::Tensor& ids, KvRing& ring, State& kept) {
 }
 
 Hidden Lstm::advance(
-    const torch::Tensor& ids, const torch::Tensor& real, State* state, MixerCall call) {
+    const torch::Tensor& ids, const torch::Tensor& real, State* state, const torch::Tensor& count) {
   auto x = dropped(wte_->forward(ids), shape_.dropout, is_training());
   torch::Tensor h, c;  // (layers, B, width)
   if (state != nullptr && state->has("h")) {
@@ -68,8 +64,7 @@ Hidden Lstm::advance(
     h = torch::zeros({shape_.layers, ids.size(0), width_}, x.options().requires_grad(false));
     c = torch::zeros_like(h);
   }
-  call.mark_real(x.size(1), x.options());
-  if (!memories_.empty()) x = run_with_memories(x, call, h, c);
+  if (!one_state_) x = run_with_memories(x, {state, count, {}, {}}, h, c);
   else x = real.defined() ? run_masked(x, real, h, c) : run(x, h, c);
   if (state != nullptr) {
     state->tensors["h"] = h.transpose(0, 1).contiguous();
@@ -104,49 +99,42 @@ torch::Tensor Lstm::run_masked(
 }
 
 torch::Tensor Lstm::run_with_memories(
-    torch::Tensor x, const MixerCall& call, torch::Tensor& h, torch::Tensor& c) {
+    torch::Tensor x, MixerCall call, torch::Tensor& h, torch::Tensor& c) {
+  const auto b = x.size(0), steps = x.size(1);
+  const auto count = upload(call.count, x.device()).view({b, 1, 1});
+  call.real = (torch::arange(steps, count.options()).unsqueeze(1) < count).to(x.scalar_type());
   std::vector<torch::Tensor> last_h, last_c;
-  for (std::size_t layer = 0; layer < memories_.size(); ++layer) {
-    const auto row = static_cast<std::int64_t>(layer);
-    const auto* const cells = &cells_[4 * layer];
-    const auto first = h.narrow(0, row, 1);
-    const auto out = std::get<0>(torch::lstm(x, {first, c.narrow(0, row, 1)},
-        at::TensorList(cells, 4), /*has_biases=*/true, /*num_layers=*/1, /*dropout=*/0,
-        is_training(), /*bidirectional=*/false, /*batch_first=*/true));
-    const auto all = torch::cat({first.transpose(0, 1), out}, 1), before = all.slice(1, 0, -1);
-    const auto gates =
-        (torch::linear(x, cells[0], cells[2]) + torch::linear(before, cells[1], cells[3]))
-            .split(width_, 2);  // input, forget, cell, output
-    auto in = torch::sigmoid(gates[0]) * torch::tanh(gates[2]), fading = at::log_sigmoid(gates[1]);
-    if (call.real.defined()) in = in * call.real, fading = fading * call.real;
-    const auto ones = torch::ones_like(in.detach()).unsqueeze(3);
-    const auto read = memories_[layer]->read(x,
-        {{ones, in.unsqueeze(3), fading.unsqueeze(3)}, ones,
-            [](auto& s, auto& v, auto& start) {
-              return gla_scan({s[0], s[1], s[2], v, start});
-            }},
-        c[row].view({x.size(0), width_, 1, 1}), call, "memory_l" + std::to_string(layer));
-    last_h.push_back(
-        call.count.defined()
-            ? all.gather(1, upload(call.count, x.device()).view({-1, 1, 1}).expand({-1, 1, width_}))
-                  .squeeze(1)
-            : all.select(1, -1));
+  for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
+    const auto end = "_l" + std::to_string(layer);
+    const at::TensorList cells(&cells_[static_cast<std::size_t>(4 * layer)], 4);
+    const auto first_h = h.narrow(0, layer, 1), first_c = c.narrow(0, layer, 1);
+    const auto out = torch::lstm(x, {first_h, first_c}, cells, /*has_biases=*/true, 1, 0,
+        is_training(), /*bidirectional=*/false, /*batch_first=*/true);
+    const auto all = torch::cat({first_h.transpose(0, 1), std::get<0>(out)}, 1);
+    const auto of_last = torch::linear(all.slice(1, 0, -1), cells[1], cells[3]);
+    const auto gates = (torch::linear(x, cells[0], cells[2]) + of_last).unsqueeze(3).chunk(4, 2);
+    const auto real = call.real.unsqueeze(3),
+               in = torch::sigmoid(gates[0]) * torch::tanh(gates[2]) * real,
+               ones = torch::ones_like(in.detach());
+    const auto read = memories_[static_cast<std::size_t>(layer)]->read(x,
+        {{ones, in, at::log_sigmoid(gates[1]) * real}, ones, scan_gla},
+        first_c.view({b, width_, 1, 1}), call, "memory" + end);
+    last_h.push_back(all.gather(1, count.expand({b, 1, width_})).squeeze(1));
     last_c.push_back(read.state.flatten(1));
-    x = torch::sigmoid(gates[3]) * torch::tanh(read.o.squeeze(3));
-    if (layer + 1 < memories_.size()) x = dropped(x, shape_.dropout, is_training());
+    x = (torch::sigmoid(gates[3]) * torch::tanh(read.o)).squeeze(3);
+    if (layer + 1 < shape_.layers) x = dropped(x, shape_.dropout, is_training());
   }
-  h = torch::stack(last_h);
-  c = torch::stack(last_c);
+  h = torch::stack(last_h), c = torch::stack(last_c);
   return x;
 }
 
 CarriedState Lstm::carried_state(const ModelOptions& options) {
-  const auto d = options.shape.d_model, layers = options.shape.layers,
-             width = options.lstm.d_recurrent > 0 ? options.lstm.d_recurrent : d;
-  const auto memory = [&](auto of) {
-    return StateMemory::carried(options.state_memory, of, 1, width);
-  };
-  return {2 * layers * width + memory(d) + (layers - 1) * memory(width)};
+  const auto &d = options.shape.d_model, &layers = options.shape.layers;
+  const auto width = options.lstm.d_recurrent > 0 ? options.lstm.d_recurrent : d;
+  std::int64_t numbers = 2 * layers * width;
+  for (std::int64_t layer = 0; layer < layers; ++layer)
+    numbers += StateMemory::carried(options.state_memory, layer == 0 ? d : width, width);
+  return {numbers};
 }
 
 }  // namespace nn

@@ -21,21 +21,19 @@ class Lstm : public CarryingArchitecture {
 
   Hidden forward(const Batch& batch, State* state) override;
   Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
-  bool in_rings() const override { return memories_.empty(); }
   /// See nn::carried_state().
   static CarriedState carried_state(const ModelOptions& options);
 
  private:
   /// `real` (B, T) bool, on the device of the ids, marks the tokens that change cells; undefined:
-  /// all.
-  Hidden advance(
-      const torch::Tensor& ids, const torch::Tensor& real, State* state, MixerCall call = {});
+  /// all. count (B), with memories: the rows' real tokens, which come first.
+  Hidden advance(const torch::Tensor& ids, const torch::Tensor& real, State* state,
+      const torch::Tensor& count = {});
   torch::Tensor run(const torch::Tensor& x, torch::Tensor& h, torch::Tensor& c);
   torch::Tensor run_masked(
       const torch::Tensor& x, const torch::Tensor& real, torch::Tensor& h, torch::Tensor& c);
-  /// Runs all layers with their memories; real tokens come first.
   torch::Tensor run_with_memories(
-      torch::Tensor x, const MixerCall& call, torch::Tensor& h, torch::Tensor& c);
+      torch::Tensor x, MixerCall call, torch::Tensor& h, torch::Tensor& c);
 
   std::int64_t width_;
   std::vector<torch::Tensor> cells_;    // four for each layer, in the order of torch::lstm

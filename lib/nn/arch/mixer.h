@@ -14,8 +14,6 @@ struct MixerCall {
   torch::Tensor count;     ///< (B) int64: number of real tokens; undefined: T
   torch::Tensor real;      ///< (B, T, 1), derived from count: 0 at padding; undefined: no padding
   mutable torch::Tensor first_values;  ///< (B, T, d), rwkv7: the first layer's values
-  /// Sets real, for T steps of the type and on the device of `like`.
-  void mark_real(std::int64_t steps, const torch::TensorOptions& like);
   /// Returns the tensor `name` of the State, or undefined.
   torch::Tensor carried(const std::string& name) const;
   void carry(const std::string& name, const torch::Tensor& value) const;
@@ -99,7 +97,6 @@ class MixerStack : public CarryingArchitecture {
 
   Hidden forward(const Batch& batch, State* state) override;
   Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
-  bool in_rings() const override { return in_rings_; }
   /// See nn::carried_state().
   static CarriedState carried_state(const ModelOptions& options);
 
@@ -113,7 +110,6 @@ class MixerStack : public CarryingArchitecture {
     std::shared_ptr<Mixer> own = {};
   };
   std::vector<Layer> layers_;
-  bool in_rings_;
   std::shared_ptr<LayerNorm> ln_0_, ln_f_;  // ln_0_ null: none
 };
 

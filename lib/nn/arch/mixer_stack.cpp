@@ -41,12 +41,6 @@ Tensor MixerCall::carried(const std::string& name) const {
   return state != nullptr && state->has(name) ? state->tensors[name] : Tensor();
 }
 
-void MixerCall::mark_real(std::int64_t steps, const torch::TensorOptions& like) {
-  if (!count.defined()) return;
-  const auto marks = torch::arange(steps, count.options()) < count.unsqueeze(1);
-  real = upload(marks.unsqueeze(2), like.device()).to(like.dtype());
-}
-
 void MixerCall::carry(const std::string& name, const Tensor& value) const {
   if (state != nullptr) state->tensors[name] = value;
 }
@@ -93,7 +87,7 @@ Tensor MixerCall::convolved(
 }
 
 MixerStack::MixerStack(const ModelOptions& options, std::int64_t vocabulary)
-    : CarryingArchitecture(options, vocabulary), in_rings_(options.state_memory.kind == "none") {
+    : CarryingArchitecture(options, vocabulary) {
   const auto mixers = mixers_of(options);
   const auto& block = options.transformer;
   const auto norm = [&](const MixerFacts& of) {
@@ -150,7 +144,10 @@ Hidden MixerStack::run(const torch::Tensor& ids, const MixerCall& rows) {
   auto call = rows;
   auto x = drop(wte_->forward(ids));
   if (ln_0_ != nullptr) x = ln_0_->forward(x);
-  call.mark_real(ids.size(1), x.options());
+  if (call.count.defined()) {
+    const auto real = torch::arange(ids.size(1), call.count.options()) < call.count.unsqueeze(1);
+    call.real = upload(real.unsqueeze(2), x.device()).to(x.scalar_type());
+  }
   Tensor g;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const auto& layer = layers_[i];

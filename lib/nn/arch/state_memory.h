@@ -1,6 +1,6 @@
 #pragma once
-// Memories of past states of a layer whose recurrence has a matrix S for each head and is linear in
-// its values: --state-memory. The layer reads several states where it would read one.
+// Memories of past states (--state-memory) of a layer whose recurrence has a matrix S for each head
+// and is linear in its values. Where the layer would read one state, it reads several.
 //
 // segments: memory caching (Behrouz et al. 2026, arXiv 2602.24281), the form with gated residuals.
 //   The state at the end of each segment of `every` tokens is kept, and the recurrence goes on from
@@ -27,50 +27,44 @@
 
 namespace nn {
 
-/// A recurrence over (B, T, ...), as a function of the values and of the first state, linear in
-/// both.
+/// A recurrence over T steps as a function of the values and of the first state, linear in both.
 struct LinearRecurrence {
-  std::vector<torch::Tensor>
-      steps;        ///< its inputs besides the values; first q (B, T, heads, d_key)
-  torch::Tensor v;  ///< (B, T, heads, d_value)
-  /// Steps that are all 0 have no effect. GlaOutput: S^T q of all steps, and the last S.
+  std::vector<torch::Tensor> steps;  ///< other inputs, (B, T, ...); first q (B, T, heads, d_key)
+  torch::Tensor v;                   ///< (B, T, heads, d_value)
+  /// Steps that are all 0 have no effect.
   GlaOutput (*scan)(
       const std::vector<torch::Tensor>& steps, const torch::Tensor& v, const torch::Tensor& start);
 };
 
-/// State: NAME.kept (B, kept states, heads, d_key, d_value) and NAME.seen, the row's tokens, (B)
-/// int64 on the CPU. segments: also NAME.means (B, segments, width), the newest segment last, and
-/// NAME.sum (B, width), of the present segment.
+/// The scan of gated linear attention; steps: q, k, log_decay.
+inline GlaOutput scan_gla(
+    const std::vector<torch::Tensor>& steps, const torch::Tensor& v, const torch::Tensor& start) {
+  return gla_scan({steps[0], steps[1], steps[2], v, start});
+}
+
+/// State: NAME.kept (B, kept states, heads, d_key, d_value); NAME.seen, the row's tokens, (B) int64 on the CPU. segments: also NAME.means (B,
+/// segments, width), the newest last, and NAME.sum (B, width), of the present segment.
 class StateMemory : public torch::nn::Module {
  public:
-  /// width: of x. heads: that have their own weights; 1: all heads of the recurrence share them.
+  /// width: of x. heads: that have weights of their own; 1: all heads of the recurrence share them.
   StateMemory(const StateMemoryOptions& options, std::int64_t width, std::int64_t heads);
 
-  /// Reads the memory for x (B, T, width). `start` is the state before the first step. Returns the
-  /// read values (B, T, heads, d_value) and the state after the last step. Updates call.state.
+  /// Computes the recurrence for x (B, T, width) and reads the states: (B, T, heads, d_value), and
+  /// the state after the last step. The caller carries that to the next call as `start`.
   GlaOutput read(const torch::Tensor& x, const LinearRecurrence& recurrence,
       const torch::Tensor& start, const MixerCall& call, const std::string& name) const;
-  /// Whether the kept states sum to the present one, which need not be carried.
-  bool is_tree() const { return options_.kind == "fenwick"; }
-  /// Returns the numbers that a row carries, for a state of `numbers` numbers.
-  static std::int64_t carried(const StateMemoryOptions& options, std::int64_t width,
-      std::int64_t heads, std::int64_t numbers);
+  /// Returns the numbers that a row carries besides the present state of `numbers` numbers.
+  static std::int64_t carried(
+      const StateMemoryOptions& options, std::int64_t width, std::int64_t numbers);
 
  private:
-  struct Rows;  // of a call
-  GlaOutput read_segments(const torch::Tensor& x, const LinearRecurrence& recurrence,
-      const torch::Tensor& start, const Rows& rows) const;
-  GlaOutput read_tree(
-      const torch::Tensor& x, const LinearRecurrence& recurrence, const Rows& rows) const;
+  struct Part;
+  torch::Tensor read_segment(Part& part) const;
+  torch::Tensor read_tree(Part& part) const;
 
   StateMemoryOptions options_;
   std::int64_t heads_;
-  std::shared_ptr<Linear> query_, pooled_;  // segments
-  std::shared_ptr<Linear> weights_;         // fenwick
+  std::shared_ptr<Linear> weights_;  // fenwick: W, b; segments: W_u, then W_m; else null
 };
-
-/// Returns the layer's memory, registered in `owner` as `name`, or null if the options have none.
-std::shared_ptr<StateMemory> add_state_memory(torch::nn::Module& owner, const std::string& name,
-    const StateMemoryOptions& options, std::int64_t width, std::int64_t heads);
 
 }  // namespace nn

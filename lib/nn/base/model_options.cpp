@@ -196,16 +196,12 @@ void GlaOptions::fields(core::FieldList& f) {
 
 void StateMemoryOptions::fields(core::FieldList& f) {
   f("state-memory", kind,
-      "gla, lstm: past states that a layer reads besides the present one: segments: those at the "
-      "ends of segments; fenwick: a state for each block of a tree of the text",
+      "gla, lstm: past states that layers read: segments: at ends of segments; fenwick: of a tree",
       {"none", "segments", "fenwick"});
   f.rest_needs("state-memory");
   f("state-every", every, "segments: keep the state after every N tokens").between(1, kMostTokens);
-  f("state-segments", segments, "segments: number of states kept; the oldest is dropped")
-      .between(1, 65536);
-  f("state-levels", levels,
-      "fenwick: number of levels; N levels separate 2^(N - 2) tokens, the last has all older ones")
-      .between(2, 48);
+  f("state-segments", segments, "segments: states kept, the newest").between(1, 65536);
+  f("state-levels", levels, "fenwick: levels; the last has all older tokens").between(2, 48);
 }
 
 void Mamba2Options::fields(core::FieldList& f) {

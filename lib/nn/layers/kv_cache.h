@@ -132,6 +132,7 @@ class RingDecoder {
 class CarryingArchitecture : public Architecture, public RingDecoder {
  public:
   bool carries() const override { return true; }
+  bool in_rings() const override { return one_state_; }
   std::int64_t d_model() const override { return shape_.d_model; }
   std::int64_t d_key() const override { return shape_.d_model; }
   Carry carry() const override { return Carry::constant; }
@@ -140,9 +141,11 @@ class CarryingArchitecture : public Architecture, public RingDecoder {
  protected:
   /// Throws Error{bad_config} that names the option.
   CarryingArchitecture(const ModelOptions& options, std::int64_t vocabulary)
-      : shape_(options.shape), wte_(register_module("wte", make_embedding(options, vocabulary))) {}
+      : shape_(options.shape), one_state_(options.state_memory.kind == "none"),
+        wte_(register_module("wte", make_embedding(options, vocabulary))) {}
 
   ShapeOptions shape_;
+  bool one_state_;
   std::shared_ptr<Embedding> wte_;
 };
 

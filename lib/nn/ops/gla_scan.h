@@ -93,10 +93,7 @@ struct DeltaInput {
   torch::Tensor start;            ///< (B, heads, d_key, d_value): S before the first step
 };
 
-struct DeltaOutput {
-  torch::Tensor o;      ///< (B, T, heads, d_value)
-  torch::Tensor state;  ///< (B, heads, d_key, d_value): S after the last step
-};
+using DeltaOutput = GlaOutput;
 
 /// Computes the recurrence; differentiable in all inputs. A step with beta = 0 and log_decay = 0
 /// has no effect. Uses at least float32 and chunks, with a backward pass that stores only the

@@ -33,8 +33,8 @@ class States {
   torch::Tensor next_segment(
       const torch::Tensor& x, const Moved& moved, const torch::Tensor& added) {
     state_ = state_.defined() ? moved(state_) + added : added;
-    inputs_.push_back(own(matrix("pooled", x)));
-    const auto query = own(matrix("query", x)), mean = torch::stack(inputs_).mean(0);
+    inputs_.push_back(own(matrix("weights", x).chunk(2)[1]));
+    const auto query = own(matrix("weights", x).chunk(2)[0]), mean = torch::stack(inputs_).mean(0);
     std::vector<torch::Tensor> scores = {query.dot(mean)}, states = {state_};
     for (const auto& [of, state] : kept_) scores.push_back(query.dot(of)), states.push_back(state);
     const auto gates =
