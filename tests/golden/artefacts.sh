@@ -40,10 +40,6 @@ gla --arch gla
 linear --arch gla --gla-decay none
 retnet --arch gla --gla-decay fixed
 delta --arch gla --gla-update delta
-gla-segments --arch gla --state-memory segments --state-every 5 --state-segments 2
-delta-fenwick --arch gla --gla-update delta --state-memory fenwick --state-levels 6
-lstm-segments --arch lstm --state-memory segments --state-every 5 --state-segments 2
-lstm-fenwick --arch lstm --d-recurrent 6 --state-memory fenwick --state-levels 6
 delta-plain --arch gla --gla-update delta --gla-decay none --gla-convolution 1
 delta-product-keys --arch gla --gla-update delta --memory-layer product-key --memory-layer-keys 4 --memory-layer-top-k 3
 mamba2 --arch mamba2 --state-size 5
