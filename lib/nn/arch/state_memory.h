@@ -14,7 +14,7 @@
 //   level is a block of 2^(l-1) tokens. With S_t^(l) the sum of the parts of level l,
 //     o_t = sum_l w_t^(l) (S_t^(l))^T q_t,   w_t = softplus(W x_t + b) / ln 2
 //   T tokens have at most ceil(log2 T) + 1 levels. There are `levels`; the last one takes all older
-//   tokens. A text carries a state for each level but 0.
+//   tokens. A text carries a state for each level but 0, and the present one, their sum.
 //
 // Compared with the authors' program of log-linear attention (recurrent.py, base.py): levels, order
 // of merging and decay. There, w is softplus(L_l (W x)_l), with numbers L in place of the bias.
@@ -29,7 +29,7 @@ namespace nn {
 
 /// A recurrence over T steps as a function of the values and of the first state, linear in both.
 struct LinearRecurrence {
-  std::vector<torch::Tensor> steps;  ///< other inputs, (B, T, ...); first q (B, T, heads, d_key)
+  std::vector<torch::Tensor> steps;  ///< inputs (B, T, ...); first q (B, T, heads, d_key)
   torch::Tensor v;                   ///< (B, T, heads, d_value)
   /// Steps that are all 0 have no effect.
   GlaOutput (*scan)(
