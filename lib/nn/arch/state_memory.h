@@ -42,8 +42,9 @@ inline GlaOutput scan_gla(
   return gla_scan({steps[0], steps[1], steps[2], v, start});
 }
 
-/// State: NAME.kept (B, kept states, heads, d_key, d_value); NAME.seen, the row's tokens, (B) int64 on the CPU. segments: also NAME.means (B,
-/// segments, width), the newest last, and NAME.sum (B, width), of the present segment.
+/// State: NAME.kept (B, kept states, heads, d_key, d_value); NAME.seen, the row's tokens, (B, 1)
+/// int64 on the CPU. segments: also NAME.means (B, segments, width), the newest last, and NAME.sum
+/// (B, width), of the present segment.
 class StateMemory : public torch::nn::Module {
  public:
   /// width: of x. heads: that have weights of their own; 1: all heads of the recurrence share them.
