@@ -35,6 +35,8 @@ transformer-xl --arch transformer-xl --layer-memory 12
 transformer-xl-lengths --arch transformer-xl --layer-memory 16,5 --clamp-length 7 --no-shared-biases --same-length on --norm post
 transformer-xl-product-keys --arch transformer-xl --layer-memory 8 --memory-layer product-key --memory-layer-keys 4 --memory-layer-top-k 3
 lstm --arch lstm
+lstm-segments --arch lstm --state-memory segments --state-every 4 --state-segments 3
+lstm-fenwick --arch lstm --state-memory fenwick --state-levels 4
 lstm-recurrent --arch lstm --d-recurrent 6 --no-tied --head-bias
 gla --arch gla
 linear --arch gla --gla-decay none
@@ -42,6 +44,8 @@ retnet --arch gla --gla-decay fixed
 delta --arch gla --gla-update delta
 delta-plain --arch gla --gla-update delta --gla-decay none --gla-convolution 1
 delta-product-keys --arch gla --gla-update delta --memory-layer product-key --memory-layer-keys 4 --memory-layer-top-k 3
+gla-segments --arch gla --state-memory segments --state-every 4 --state-segments 3
+delta-fenwick --arch gla --gla-update delta --state-memory fenwick --state-levels 4
 mamba2 --arch mamba2 --state-size 5
 mamba2-plain --arch mamba2 --state-size 3 --expand 1 --gla-convolution 1 --memory-key output
 rwkv7 --arch rwkv7
