@@ -210,12 +210,12 @@ END
   [ "$(tail -n 1 answer)" = '  [notes/house.md:5]' ]
 }
 
-@test "ask: a question that the notes do not answer is not answered, unless --retrieve-evidence is 0" {
+@test "ask: a question that the notes do not answer is not answered, but with --retrieve-evidence none" {
   needs_smollm2
   CACHE=$PWD/cache run -1 --separate-stderr "$ask/ask" "$smollm2" "$ask/notes" 'Which paint protects the wooden handle?'
   [ -z "$output" ]
   [ "$stderr" = 'ask: the notes do not say it: none has the words of the question, or words like them' ]
-  CACHE=$PWD/cache "$ask/ask" "$smollm2" "$ask/notes" 'Which paint protects the wooden handle?' --retrieve-evidence 0 >answer
+  CACHE=$PWD/cache "$ask/ask" "$smollm2" "$ask/notes" 'Which paint protects the wooden handle?' --retrieve-evidence none >answer
   [ "$(wc -l <answer)" -ge 2 ]
 }
 

@@ -98,7 +98,7 @@ setup() {
   printf 'a shed\na shed of zinc\n' >turns
   run --separate-stderr sample -m model --chat --max-tokens 9 --retrieve notes.bm25 --retrieve-evidence 0.9 turns
   [[ $stderr == *'sample: passages were used for 1 of 2 turns' ]] || { echo "$stderr" && return 1; }
-  run --separate-stderr sample -m model --chat --max-tokens 9 --retrieve notes.bm25 --retrieve-evidence 0 turns
+  run --separate-stderr sample -m model --chat --max-tokens 9 --retrieve notes.bm25 --retrieve-evidence none turns
   [[ $stderr == *'sample: passages were used for 2 of 2 turns' ]] || { echo "$stderr" && return 1; }
   run --separate-stderr sample "${flags[@]}" --retrieve-k 2 --prompt hi
   [ "$status" -eq 64 ]
@@ -114,7 +114,7 @@ setup() {
   tokenize -q -t bytes --format lines four -o four.shard
   bm25-search build -q four.shard -o four.bm25
   printf '%s\n' "${questions[@]}" >asked
-  sample -q -m model --chat --max-tokens 1 --json --retrieve four.bm25 --retrieve-evidence 0 --retrieve-k 1 --retrieve-candidates 4 asked |
+  sample -q -m model --chat --max-tokens 1 --json --retrieve four.bm25 --retrieve-evidence none --retrieve-k 1 --retrieve-candidates 4 asked |
     jq -c '.retrieved[0].passages[0].passage' >chosen
   python3 - "${questions[@]}" <<'END' >requests
 import json, sys

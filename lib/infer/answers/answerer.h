@@ -113,9 +113,9 @@ class Answerer {
   std::vector<std::unique_ptr<Engine>> idle_;
 };
 
-/// Returns what "PASSAGE\nQuestion:" adds to log p(" QUESTION") after "\nQuestion:", by a model that
-/// load_to_decode() loaded with weights of this type, without further memories. Only the first 256
-/// tokens of a question count. It says nothing if they exceed the window. `loaded` must stay
+/// Returns what "PASSAGE\nQuestion:" adds to log p(" QUESTION") after "\nQuestion:", by a model
+/// that load_to_decode() loaded with weights of this type, without further memories. Only the first
+/// 256 tokens of a question count. It says nothing if they exceed the window. `loaded` must stay
 /// unchanged.
 decltype(TurnModel::gains) question_gains(
     const model::Loaded& loaded, const nn::DeviceOptions& compute, const std::string& weights);

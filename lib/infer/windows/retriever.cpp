@@ -193,10 +193,10 @@ void TurnOptions::fields(core::FieldList& f) {
   f("retrieve-within", within,
       "in a chat, leave out passages after which the turn is less probable than after the best by "
       "more than this, in nats")
-      .at_least(0);
+      .between(0, 1e6);
   f("retrieve-evidence", evidence,
-      "in a chat, least evidence that a passage answers the turn; 0: passages are always used")
-      .at_least(0);
+      "in a chat, least evidence that a passage answers the turn; none: passages are always used")
+      .none_or_above(0, 1e6);
   f("retrieve-template", form,
       "file of a Jinja template that makes the last turn of a chat of `passages` and `question`");
 }

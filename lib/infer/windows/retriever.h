@@ -106,7 +106,7 @@ struct TurnModel {
 /// word of the passage, at least 0.
 struct TurnOptions {
   std::int64_t k = 3, candidates = 5;
-  double within = 1, evidence = 0.9;
+  double within = 1, evidence = 0.9;  ///< evidence 0: not required
   std::string form;  ///< file of a template with `passages` and `question`; empty: the default
   /// May be set after settle().
   std::shared_ptr<TurnModel> model = std::make_shared<TurnModel>();

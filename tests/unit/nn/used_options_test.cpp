@@ -50,7 +50,7 @@ bool matters(const nn::ModelOptions& options, const std::string& name) {
   };
   return std::ranges::any_of(
       std::vector<std::string>{"on", "off", "1", "2", "3", "8", "50", "0.25", "output", "rope",
-          "post", "relu", "sum", "none", "window", "long=4 short=2"},
+          "post", "relu", "sum", "none", "window", "long=4 short=2", "segments", "fenwick"},
       differs);
 }
 
@@ -72,13 +72,20 @@ DOCTEST_TEST_CASE("an architecture's facts name the options that it uses") {
     options.gla.update = "delta";
     options.layer_memory.layer_memory = "8";
     options.mosaic2.short_term = 4, options.mosaic2.delay = 2, options.mosaic2.most_delay = 6;
+    options.state_memory.every = 4;
+    const auto matters_with = [&](const std::string& name, const std::string& memory) {
+      auto other = options;
+      other.state_memory.kind = memory;
+      return matters(other, name);
+    };
     const auto own = words_of(nn::arch_facts(arch).options);
     for (const auto& name : names) {
       DOCTEST_REQUIRE(
           std::ranges::count(core::list_fields(options).all(), name, &core::Field::name) == 1);
       DOCTEST_CAPTURE(name);
       if (arch != "hybrid" || name == "mixer")
-        DOCTEST_CHECK(matters(options, name) == (std::ranges::count(own, name) == 1));
+        DOCTEST_CHECK((matters(options, name) || matters_with(name, "segments") ||
+                          matters_with(name, "fenwick")) == (std::ranges::count(own, name) == 1));
     }
   }
 }
