@@ -88,7 +88,7 @@ int write_samples(SampleOptions options, const cli::Context& context) {
   settings.seed = static_cast<std::uint64_t>(context.seed);
   auto loaded = load(options, device);
   if (retrieves)
-    *options.turns.model = {infer::word_vectors(loaded),
+    *options.turns.model = {options.turns.evidence > 0 ? infer::word_vectors(loaded) : nullptr,
         infer::question_gains(loaded, options.compute, options.generator.weights)};
   infer::Generator generator(
       std::move(loaded), settings, options.memory, device, options.graph.on());

@@ -446,11 +446,12 @@ decltype(TurnModel::gains) question_gains(
     const auto& tokenizer = scoring->answerer.tokenizer();
     auto ids = tokenizer.encode(" " + question);
     ids.resize(std::min(ids.size(), kMost));
+    const auto asked = tokenizer.decode(ids);
     std::vector<ScoreRequest> requests(passages.size() + 1);  // the last one without a passage
     for (std::size_t i = 0; i < requests.size(); ++i) {
       requests[i].kind = ScoreRequest::Kind::continuation;
       requests[i].text = (i < passages.size() ? passages[i] : "") + "\nQuestion:";
-      requests[i].continuations = {tokenizer.decode(ids)};
+      requests[i].continuations = {asked};
     }
     const auto answers = scoring->answerer.answer(requests);
     std::vector<double> gains;

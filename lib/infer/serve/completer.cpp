@@ -123,7 +123,7 @@ Completer::Completer(const CompleterOptions& options)
   }
   served_.system = options_.system, served_.folder = options_.model;
   if (options_.retrieve.any())
-    *options_.turns.model = {word_vectors(loaded_),
+    *options_.turns.model = {options_.turns.evidence > 0 ? word_vectors(loaded_) : nullptr,
         question_gains(loaded_, options_.compute, options_.generator.weights)};
   auto revision = options_.turns.settle(options_.retrieve, /*chat=*/true);
   try {

@@ -1,6 +1,5 @@
 #include "infer/windows/retriever.h"
 
-#include "core/collect.h"
 #include "passages/analysis.h"
 
 namespace infer {
@@ -224,6 +223,7 @@ TurnPassages::TurnPassages(const std::string& index, std::int64_t tokens, TurnOp
 
 // Keeps the passages after which the turn is most probable, best first.
 void TurnPassages::choose(const std::string& turn, std::vector<Candidate>& candidates) const {
+  if (candidates.empty()) return;
   const auto& gains_of = options_.model->gains;
   std::vector<double> gains;
   if (gains_of) gains = gains_of(turn, core::mapped(candidates, &Candidate::text));
@@ -231,7 +231,7 @@ void TurnPassages::choose(const std::string& turn, std::vector<Candidate>& candi
   for (std::size_t i = 0; i < gains.size(); ++i) candidates[i].gain = gains[i];
   std::ranges::stable_sort(candidates, std::greater(), &Candidate::gain);
   candidates.resize(std::min(candidates.size(), static_cast<std::size_t>(options_.k)));
-  const double best = candidates.empty() ? 0 : candidates[0].gain;
+  const double best = candidates[0].gain;
   std::erase_if(candidates, [&](const auto& one) { return one.gain < best - options_.within; });
 }
 

@@ -1,6 +1,5 @@
 #include "nn/arch/state_memory.h"
 
-#include "core/collect.h"
 #include "nn/base/upload.h"
 
 namespace nn {

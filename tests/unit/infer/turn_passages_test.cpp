@@ -4,7 +4,6 @@
 
 #include <numeric>
 
-#include "core/collect.h"
 #include "retrieved_text.h"
 #include "unit/temporary_folder.h"
 #include "unit/thrown.h"
