@@ -200,6 +200,9 @@ void check_causality(nn::Model& model) {
   const torch::NoGradGuard no_grad;
   const auto ids = random_ids(7, 3);
   const auto before = model.architecture->forward(batch_of({ids}), nullptr);
+  // An expert multiplies the tokens that chose it. Of another number of rows, MKL's products on AVX2
+  // round a row otherwise.
+  const double most = model.options.transformer.experts.count > 0 ? 1e-13 : 0;
   DOCTEST_CHECK(before.output.sizes() == torch::IntArrayRef({1, 7, model.architecture->d_model()}));
   DOCTEST_CHECK(before.key.sizes() == torch::IntArrayRef({1, 7, model.architecture->d_key()}));
   for (std::int64_t t = 0; t < 7; ++t) {
@@ -207,7 +210,7 @@ void check_causality(nn::Model& model) {
     changed[t] = (ids[t] + 1) % kVocabulary;
     const auto after = model.architecture->forward(batch_of({changed}), nullptr);
     DOCTEST_CAPTURE(t);
-    DOCTEST_CHECK(difference(before, 0, 0, after, 0, 0, t) == 0.0);
+    DOCTEST_CHECK(difference(before, 0, 0, after, 0, 0, t) <= most);
     for (auto later = t; later < 7; ++later)  // and every later token sees it
       DOCTEST_CHECK(difference(before, 0, later, after, 0, later, 1) > 1e-9);
   }
