@@ -2,93 +2,14 @@
 
 #include <mutex>
 
-#ifdef __AVX2__
-#if defined(__GNUC__) && !defined(__clang__)  // gcc 12 warns about its own header
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-#endif
-#ifdef __AVX512F__
-#define INFER_HALF_PRODUCTS [[gnu::target("avx512f,avx512bf16")]]
-#endif
-
 #include "core/mapped_file.h"
 #include "infer/decode/block_kernels.h"
+#include "infer/decode/lanes.h"
 #include "nn/kernels/row_math.h"
 #include "nn/kernels/square.h"
 
 namespace infer {
 namespace {
-
-// Sixteen floats, with a conversion from each type of weight. Intrinsics, because gcc 12's vector
-// extensions convert int8 one by one.
-#ifdef __AVX512F__
-struct Lanes {
-  __m512 v = _mm512_setzero_ps();
-  static Lanes all(float x) { return {_mm512_set1_ps(x)}; }
-  static Lanes load(const float* p) { return {_mm512_loadu_ps(p)}; }
-  static Lanes load(const std::uint16_t* p) {
-    const __m512i wide =
-        _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-    return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
-  }
-  static Lanes load(const std::int8_t* p) {
-    return {_mm512_cvtepi32_ps(
-        _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
-  }
-  void add_product(const Lanes& a, const Lanes& b) { v = _mm512_fmadd_ps(a.v, b.v, v); }
-  void store(float* p) const { _mm512_storeu_ps(p, v); }
-};
-#elif defined(__AVX2__) && defined(__FMA__)
-struct HalfLanes {
-  __m256 v = _mm256_setzero_ps();
-  static HalfLanes all(float x) { return {_mm256_set1_ps(x)}; }
-  static HalfLanes load(const float* p) { return {_mm256_loadu_ps(p)}; }
-  static HalfLanes load(const std::uint16_t* p) {
-    const __m256i wide =
-        _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-    return {_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16))};
-  }
-  static HalfLanes load(const std::int8_t* p) {
-    return {_mm256_cvtepi32_ps(
-        _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))))};
-  }
-  void add_product(const HalfLanes& a, const HalfLanes& b) { v = _mm256_fmadd_ps(a.v, b.v, v); }
-  void store(float* p) const { _mm256_storeu_ps(p, v); }
-};
-struct Lanes {
-  HalfLanes low, high;
-  template <class Weight> static Lanes load(const Weight* p) {
-    return {HalfLanes::load(p), HalfLanes::load(p + 8)};
-  }
-  void add_product(const Lanes& a, const Lanes& b) {
-    low.add_product(a.low, b.low), high.add_product(a.high, b.high);
-  }
-  void store(float* p) const { low.store(p), high.store(p + 8); }
-};
-#define INFER_HALF_LANES
-#else
-struct Lanes {
-  nn::vec::Floats16 v = {};
-  static Lanes all(float x) { return {nn::vec::Floats16{} + x}; }
-  static Lanes load(const float* p) { return {nn::vec::load<nn::vec::Floats16>(p)}; }
-  static Lanes load(const std::uint16_t* p) {
-    using Halves = std::uint16_t __attribute__((vector_size(32)));
-    using Wide = std::uint32_t __attribute__((vector_size(64)));
-    const Wide wide = __builtin_convertvector(nn::vec::load<Halves>(p), Wide) << 16;
-    return {std::bit_cast<nn::vec::Floats16>(wide)};
-  }
-  static Lanes load(const std::int8_t* p) {
-    using Bytes = std::int8_t __attribute__((vector_size(16)));
-    using Wide = std::int32_t __attribute__((vector_size(64)));
-    const Wide wide = __builtin_convertvector(nn::vec::load<Bytes>(p), Wide);
-    return {__builtin_convertvector(wide, nn::vec::Floats16)};
-  }
-  void add_product(const Lanes& a, const Lanes& b) { v += a.v * b.v; }
-  void store(float* p) const { std::memcpy(p, &v, sizeof v); }
-};
-#endif
 
 // A tile of a product of many rows has the sums of kTileRows rows and kTileColumns outputs, which
 // are in as many registers as Parts. Products of up to kFewRows rows do not transpose the weights.
@@ -171,12 +92,6 @@ inline void panel(const Weight* const (&w)[4], std::int64_t in, const Weight* ne
     for (int i = 0; i < 4; ++i) sum[i][r].store(lanes[r][i]);
 }
 
-// Returns the data of `memory`, which it enlarges to `size` elements if necessary.
-template <class T> T* at_least(std::vector<T>& memory, std::int64_t size) {
-  if (std::ssize(memory) < size) memory.resize(static_cast<std::size_t>(size));
-  return memory.data();
-}
-
 // Calls f with `n` as a constant of 1 to `most`.
 template <int most, class F> inline void with_constant(std::int64_t n, const F& f) {
   const auto call = [&]<int... i>(std::integer_sequence<int, i...>) {
@@ -250,6 +165,7 @@ void transpose_tile(const Weight* weights, std::int64_t outputs, std::int64_t st
 }
 
 #ifdef __AVX512F__
+#define INFER_HALF_PRODUCTS [[gnu::target("avx512f,avx512bf16")]]
 // Thirty-two weights as bfloat16; `n` is 16 or 32, the others are zero. int8 converts exactly.
 template <int n> INFER_HALF_PRODUCTS inline __m512bh halves(const std::uint16_t* p) {
   return (__m512bh)(n == 32 ? _mm512_loadu_si512(p)
@@ -308,11 +224,7 @@ template <class Weight>
 INFER_HALF_PRODUCTS void half_rows(const Weight* const (&w)[4], std::int64_t in, const Weight* next,
     const std::uint16_t* x, std::int64_t ldx, std::int64_t rows, float (*y)[4]) {
   for (; rows >= 6; rows -= 6, x += 6 * ldx, y += 6) half_panel<6>(w, in, next, x, ldx, y);
-  if (rows == 1) half_panel<1>(w, in, next, x, ldx, y);
-  if (rows == 2) half_panel<2>(w, in, next, x, ldx, y);
-  if (rows == 3) half_panel<3>(w, in, next, x, ldx, y);
-  if (rows == 4) half_panel<4>(w, in, next, x, ldx, y);
-  if (rows == 5) half_panel<5>(w, in, next, x, ldx, y);
+  with_constant<5>(rows, [&](auto n) { half_panel<n>(w, in, next, x, ldx, y); });
 }
 #endif
 
@@ -652,9 +564,6 @@ void PackedMatrix::multiply_many(const Weight* weights, const float* x, std::int
   constexpr std::int64_t kMostRows = 512;
   for (; rows > kMostRows; rows -= kMostRows, x += kMostRows * ldx, y += kMostRows * ldy)
     multiply_many(weights, x, kMostRows, ldx, begin, end, y, ldy);
-  struct alignas(64) Line {
-    float at[kLanes];
-  };
   thread_local std::vector<Line> by_lane, tiles;
   const std::int64_t steps = stride_ / kLanes, stride = stride_ + kLanes;
   float* const all_x = at_least(by_lane, rows * (steps + 1))->at;
@@ -708,10 +617,17 @@ bool has_half_products() {
 }
 
 void PackedMatrix::multiply_halves(const float* x, std::int64_t rows, std::int64_t ldx,
-    std::int64_t begin, std::int64_t end, float* y, std::int64_t ldy) const {
+    std::int64_t begin, std::int64_t end, float* y, std::int64_t ldy, bool tiles) const {
   if (precision_ == Precision::float32 || blocks_ != nullptr || !has_half_products())
     return multiply(x, rows, ldx, begin, end, y, ldy);
 #ifdef __AVX512F__
+  if (tiles) {
+    const auto product = [&](const auto* weights) {
+      multiply_tiles(TileWeights{weights, out_, stride_, scales_}, x, rows, ldx, kPanel * begin,
+          std::min(kPanel * end, out_), y, ldy);
+    };
+    return halves_ != nullptr ? product(halves_) : product(bytes_);
+  }
   constexpr std::int64_t kPairs = 32, kManyRows = 6;
   const auto wide = (stride_ + kPairs - 1) / kPairs * kPairs;
   thread_local std::vector<std::uint16_t> rounded, panel;

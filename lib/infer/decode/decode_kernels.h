@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "infer/decode/tile_kernels.h"
+
 namespace infer {
 
 class BlockMatrix;
@@ -102,10 +104,10 @@ class PackedMatrix {
   /// `rows`.
   void multiply(const float* x, std::int64_t rows, std::int64_t ldx, std::int64_t begin,
       std::int64_t end, float* y, std::int64_t ldy) const;
-  /// Does the same with x rounded to bfloat16, about twice as fast for many rows; sums are float32.
-  /// Weights in float32 or blocks and processors without has_half_products() take multiply().
+  /// Does the same with x rounded to bfloat16; sums are float32. Weights in float32 or blocks and
+  /// processors without has_half_products() take multiply(). `tiles`: see tile_kernels.h.
   void multiply_halves(const float* x, std::int64_t rows, std::int64_t ldx, std::int64_t begin,
-      std::int64_t end, float* y, std::int64_t ldy) const;
+      std::int64_t end, float* y, std::int64_t ldy, bool tiles = has_tile_products()) const;
 
  private:
   template <class Weight>

@@ -125,7 +125,9 @@ nn::Hidden TransformerEngine::feed(const std::vector<RowInput>& feeds) {
   encode_sources(feeds);
   const auto n = static_cast<std::int64_t>(tokens.size());
   const nn::Hidden hidden{torch::empty({n, d_}), torch::empty({n, d_})};
-  const auto step = precision_ == Precision::float32 ? kChunk : kHalfChunk;
+  const auto step = precision_ == Precision::float32 ? kChunk
+                    : has_tile_products()            ? kTileChunk
+                                                     : kHalfChunk;
   for (std::int64_t begin = 0; begin < n; begin += step) {
     std::vector<Token> chunk(tokens.begin() + begin, tokens.begin() + std::min(n, begin + step));
     for (auto& token : chunk) place(token);

@@ -40,8 +40,8 @@ class TransformerEngine : public Engine {
   nn::Head& head() override { return *head_; }
 
  private:
-  // Tokens in one pass through the layers, with float32 weights and others.
-  static constexpr std::int64_t kChunk = 48, kHalfChunk = 96;
+  // Tokens in one pass through the layers, with float32 weights, others, and others on tiles.
+  static constexpr std::int64_t kChunk = 48, kHalfChunk = 96, kTileChunk = 256;
 
   struct Cross {  // cross-attention over a source
     LayerNormed norm;

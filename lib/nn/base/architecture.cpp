@@ -51,17 +51,14 @@ constexpr ArchFacts kFacts[] = {
 };
 
 // The same of mixers that are no architecture.
+constexpr const char* kUsual =
+    "heads d-ff activation-dropout memory-key activation bias norm-epsilon "
+    "state-memory state-every state-segments state-levels";
 constexpr std::pair<const char*, const char*> kMixerOptions[] = {
     {"delta",
         "heads d-ff activation-dropout memory-key activation bias norm-epsilon gla-convolution "
         "state-memory state-every state-segments state-levels"},
-    {"retnet",
-        "heads d-ff activation-dropout memory-key activation bias norm-epsilon state-memory "
-        "state-every state-segments state-levels"},
-    {"linear",
-        "heads d-ff activation-dropout memory-key activation bias norm-epsilon state-memory "
-        "state-every state-segments state-levels"},
-};
+    {"retnet", kUsual}, {"linear", kUsual}};
 
 std::vector<std::string> words_of(std::string text, char separator = ' ') {
   std::vector<std::string> words;

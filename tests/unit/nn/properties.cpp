@@ -200,8 +200,8 @@ void check_causality(nn::Model& model) {
   const torch::NoGradGuard no_grad;
   const auto ids = random_ids(7, 3);
   const auto before = model.architecture->forward(batch_of({ids}), nullptr);
-  // An expert multiplies the tokens that chose it. Of another number of rows, MKL's products on AVX2
-  // round a row otherwise.
+  // An expert multiplies the tokens that chose it. MKL's products on AVX2 round a row by the number
+  // of rows.
   const double most = model.options.transformer.experts.count > 0 ? 1e-13 : 0;
   DOCTEST_CHECK(before.output.sizes() == torch::IntArrayRef({1, 7, model.architecture->d_model()}));
   DOCTEST_CHECK(before.key.sizes() == torch::IntArrayRef({1, 7, model.architecture->d_key()}));
