@@ -617,14 +617,15 @@ bool has_half_products() {
 }
 
 void PackedMatrix::multiply_halves(const float* x, std::int64_t rows, std::int64_t ldx,
-    std::int64_t begin, std::int64_t end, float* y, std::int64_t ldy, bool tiles) const {
+    std::int64_t begin, std::int64_t end, float* y, std::int64_t ldy,
+    [[maybe_unused]] bool tiles) const {
   if (precision_ == Precision::float32 || blocks_ != nullptr || !has_half_products())
     return multiply(x, rows, ldx, begin, end, y, ldy);
 #ifdef __AVX512F__
   if (tiles) {
-    const auto product = [&](const auto* weights) {
-      multiply_tiles(TileWeights{weights, out_, stride_, scales_}, x, rows, ldx, kPanel * begin,
-          std::min(kPanel * end, out_), y, ldy);
+    const auto product = [&]<class Weight>(const Weight* weights) {
+      multiply_tiles(TileWeights<Weight>{weights, out_, stride_, scales_}, x, rows, ldx,
+          kPanel * begin, std::min(kPanel * end, out_), y, ldy);
     };
     return halves_ != nullptr ? product(halves_) : product(bytes_);
   }

@@ -4,10 +4,6 @@
 
 #include "infer/decode/lanes.h"
 #include "nn/kernels/square.h"
-#ifdef __AVX512F__
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 
 namespace infer {
 #ifdef __AVX512F__
@@ -44,11 +40,8 @@ void to_tiles(const Row& row, std::int64_t in, std::int32_t* to) {
     }
 }
 
-constexpr struct alignas(64) TileShapes {
-  std::uint8_t palette = 1, start = 0, reserved[14] = {};
-  std::uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::uint8_t lines[16] = {kSide, kSide, kSide, kSide, kSide, kSide, kSide, kSide};
-} kShapes;
+[[gnu::target("amx-tile")]] void begin_tiles() { _tile_loadconfig(&nn::kTileShapes); }
+[[gnu::target("amx-tile")]] void end_tiles() { _tile_release(); }
 
 // Computes the four sums of 32 rows by 32 outputs of `all` pairs for each sixteen.
 [[gnu::target("amx-tile,amx-bf16")]] void four_sums(
@@ -106,17 +99,9 @@ float rounded(float value) {  // to bfloat16, to even
 
 }  // namespace
 
-bool has_tile_products() {
-  constexpr int kAsk = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
-  static const bool has =
-      __builtin_cpu_supports("avx512bf16") && syscall(SYS_arch_prctl, kAsk, kTileData) == 0;
-  return has;
-}
-
 template <class Weight>
-[[gnu::target("amx-tile")]] void multiply_tiles(const TileWeights<Weight>& weights, const float* x,
-    std::int64_t rows, std::int64_t ldx, std::int64_t begin, std::int64_t end, float* y,
-    std::int64_t ldy) {
+void multiply_tiles(const TileWeights<Weight>& weights, const float* x, std::int64_t rows,
+    std::int64_t ldx, std::int64_t begin, std::int64_t end, float* y, std::int64_t ldy) {
   const auto in = weights.stride, all = (in + kStep * kDepth - 1) / (kStep * kDepth) * kBlock;
   const auto output = [&](std::int64_t o) {  // those past the end are computed and dropped
     return weights.rows + std::min(o, weights.out - 1) * in;
@@ -146,7 +131,7 @@ template <class Weight>
   for (std::int64_t r = 0; rows > kFewRows && r < rows; r += kSide)
     to_tiles<false>([&](std::int64_t i) { return rounded_x + std::min(r + i, rows - 1) * in; }, in,
         x_tiles + r / kSide * all);
-  _tile_loadconfig(&kShapes);
+  begin_tiles();
   alignas(64) float sums[kSums][kBoth][kBoth];
   for (std::int64_t o = begin; rows > kFewRows && o < end; o += kBoth) {
     for (std::int64_t i = 0; i < 2; ++i)
@@ -159,7 +144,7 @@ template <class Weight>
           write(first + r, o + i, sums[0][r][i], sums[1][r][i], sums[2][r][i], sums[3][r][i]);
     }
   }
-  _tile_release();
+  end_tiles();
   _mm_setcsr(before);
 }
 
@@ -167,7 +152,5 @@ template void multiply_tiles(const TileWeights<std::uint16_t>&, const float*, st
     std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t);
 template void multiply_tiles(const TileWeights<std::int8_t>&, const float*, std::int64_t,
     std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t);
-#else
-bool has_tile_products() { return false; }
 #endif
 }  // namespace infer

@@ -7,12 +7,11 @@
 // tile; numbers below the smallest normal one count as zero. Few rows are computed so without tiles
 // (fused multiply-add), with the same bits.
 
-#include <cstdint>
+#include "nn/kernels/tiles.h"
 
 namespace infer {
 
-/// Returns whether processor and kernel have tiles with products in bfloat16; asks for them once.
-bool has_tile_products();
+using nn::has_tile_products;
 
 /// Rows (out, stride) of weights: upper halves of floats, or int8.
 template <class Weight> struct TileWeights {

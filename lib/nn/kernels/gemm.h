@@ -13,7 +13,8 @@ extern "C" void sgemm_(const char* transpose_a, const char* transpose_b, const i
 namespace nn {
 
 /// During its lifetime, large float32 products of the whole process round their factors to bfloat16
-/// if `on`, which is faster with AVX-512 BF16 (nn/product/sgemm.h; none without TESSERA_SGEMM).
+/// if `on`, which is faster with AVX-512 BF16 or AMX (nn/product/sgemm.h; none without
+/// TESSERA_SGEMM).
 /// Sums stay float32. Objects may be nested, but not overlap on several threads.
 class RoundedProducts {
  public:

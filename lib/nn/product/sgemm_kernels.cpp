@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nn/kernels/square.h"
+#include "nn/kernels/tiles.h"
 
 namespace nn {
 namespace {
@@ -19,6 +20,11 @@ constexpr bool kHasPairs = kWide;
 #else
 constexpr bool kHasPairs = false;
 #endif
+#ifdef __AMX_BF16__
+constexpr bool kHasTiles = true;
+#else
+constexpr bool kHasTiles = false;
+#endif
 // Size of a tile, whose sums fill most of the registers.
 constexpr std::int64_t kVectors = kWide ? 4 : 2, kTileRows = kWide ? 6 : 4,
                        kTileColumns = kVectors * vec::kFloats;
@@ -26,6 +32,9 @@ constexpr std::int64_t kVectors = kWide ? 4 : 2, kTileRows = kWide ? 6 : 4,
 constexpr std::int64_t kDepth = 256, kRows = 192, kColumns = 512;
 
 std::int64_t whole(std::int64_t n, std::int64_t of) { return (n + of - 1) / of * of; }
+
+// A tile has kLines lines of kLines pairs. Two by two of them are computed together.
+constexpr std::int64_t kLines = 16, kBoth = 2 * kLines;
 
 // A buffer of floats that begins at a cache line.
 class Room {
@@ -119,9 +128,9 @@ void round_lines(const float* from, std::int64_t stride, std::int64_t depth, std
 }
 
 // Rounds a block of A to bfloat16. Returns where: its line k of row i is at[i * row + k * column].
-SgemmFactor round_block(
-    const SgemmFactor& a, std::int64_t rows, std::int64_t depth, float scale, float* to) {
-  const std::int64_t lines = lines_of(depth), whole = kHasPairs ? depth / 2 : depth;
+SgemmFactor round_block(const SgemmFactor& a, std::int64_t rows, std::int64_t depth,
+    std::int64_t lines, float scale, float* to) {
+  const std::int64_t whole = kHasPairs ? depth / 2 : depth;
   if (a.column != 1) {
     round_lines(a.at, a.column, depth, rows, scale, to, rows);
     return {to, 1, rows};
@@ -133,10 +142,62 @@ SgemmFactor round_block(
     for (std::int64_t k = 0; k < whole; ++k)
       line[k] = kHasPairs ? rounded(scale * from[2 * k], scale * from[2 * k + 1])
                           : rounded(scale * from[k], 0);
-    if (whole < lines) line[whole] = rounded(scale * from[depth - 1], 0);
+    if (whole < lines_of(depth)) line[whole] = rounded(scale * from[depth - 1], 0);
+    std::fill(line + lines_of(depth), line + lines, 0.0f);
   }
   return {to, lines, 1};
 }
+
+#ifdef __AMX_BF16__
+// Rounds a block of A as round_block() does, with `lines` pairs of a row side by side.
+void round_rows(const SgemmFactor& a, std::int64_t rows, std::int64_t depth, std::int64_t lines,
+    float scale, float* to) {
+  thread_local Room room;
+  if (a.column == 1) return void(round_block(a, rows, depth, lines, scale, to));
+  const std::int64_t width = whole(rows, kLines);
+  float* const turned = room.of(lines * width);
+  round_lines(a.at, a.column, depth, rows, scale, turned, width);
+  std::fill(turned + lines_of(depth) * width, turned + lines * width, 0.0f);
+  for (std::int64_t i = 0; i < width; i += kLines)
+    for (std::int64_t k = 0; k < lines; k += kLines) {
+      Lanes square[kLines];
+#pragma GCC unroll 16
+      for (int q = 0; q < kLines; ++q) square[q] = vec::load(turned + (k + q) * width + i);
+      vec::transpose(square, to + i * lines + k, lines);
+    }
+}
+
+// Computes kBoth rows and columns of C, of which `rows` and `columns` count, from `lines` pairs of
+// each row of A and lines of a panel of B.
+void tiles(const float* a, const float* b, std::int64_t lines, bool add, float* c,
+    std::int64_t c_row, std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t kLine = kTileColumns * sizeof(float), kSum = kBoth * sizeof(float);
+  const auto row = static_cast<std::int64_t>(lines * sizeof(float));
+  alignas(64) float sums[kBoth][kBoth];
+  asm("" ::: "memory");  // gcc 12 does not know that _tile_loadd reads memory
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (std::int64_t k = 0; k < lines; k += kLines, a += kLines, b += kLines * kTileColumns) {
+    _tile_loadd(4, a, row);
+    _tile_loadd(5, a + kLines * lines, row);
+    _tile_loadd(6, b, kLine);
+    _tile_loadd(7, b + kLines, kLine);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_stored(0, sums[0], kSum);
+  _tile_stored(1, sums[0] + kLines, kSum);
+  _tile_stored(2, sums[kLines], kSum);
+  _tile_stored(3, sums[kLines] + kLines, kSum);
+  for (std::int64_t i = 0; i < std::min(kBoth, rows); ++i)
+    for (std::int64_t j = 0; j < std::min(kBoth, columns); ++j)
+      c[i * c_row + j] = (add ? c[i * c_row + j] : 0) + sums[i][j];
+}
+#endif
 
 // Returns sum + x y; for pairs, sum + the product of the first halves + that of the second.
 template <bool kPairs> Lanes add_product(Lanes sum, float x, Lanes y) {
@@ -207,15 +268,16 @@ void multiply(const SgemmProduct& p) {
   // same few cache lines.
   const bool as_it_is = p.scale == 1 && (p.a.column == 1 || p.a.column % 16 == 0) && !p.rounded;
   const std::int64_t most = std::min(kDepth, p.k);
-  float* const packed_a =
-      as_it_is ? nullptr : room_a.of(whole(std::min(kRows, p.m), kTileRows) * most);
+  float* const packed_a = as_it_is ? nullptr : room_a.of((std::min(kRows, p.m) + kBoth) * most);
   float* const packed_b = room_b.of(whole(std::min(kColumns, p.n), kTileColumns) * most);
   const auto compute = kHasPairs && p.rounded ? tile<true> : tile<false>;
   for (std::int64_t j = 0; j < p.n; j += kColumns) {
     const std::int64_t columns = std::min(kColumns, p.n - j);
     for (std::int64_t k = 0; k < p.k; k += kDepth) {
       const std::int64_t depth = std::min(kDepth, p.k - k);
-      const std::int64_t lines = p.rounded ? lines_of(depth) : depth;
+      const bool on_tiles = kHasTiles && p.rounded && depth >= kLines && has_tile_products();
+      const std::int64_t used = p.rounded ? lines_of(depth) : depth,
+                         lines = on_tiles ? whole(used, kLines) : used;
       const bool add = p.add || k > 0;
       const SgemmFactor b{p.b.at + k * p.b.row + j * p.b.column, p.b.row, p.b.column};
       if (!p.rounded || p.b.column != 1) pack(b, columns, depth, packed_b);
@@ -224,11 +286,26 @@ void multiply(const SgemmProduct& p) {
         const std::int64_t n = std::min(kTileColumns, columns - v);
         if (p.b.column == 1) round_lines(b.at + v, b.row, depth, n, 1, to, kTileColumns);
         else round_lines(to, kTileColumns, depth, kTileColumns, 1, to, kTileColumns);
+        std::fill(to + used * kTileColumns, to + lines * kTileColumns, 0.0f);
       }
       for (std::int64_t i = 0; i < p.m; i += kRows) {
         const std::int64_t rows = std::min(kRows, p.m - i);
         SgemmFactor from{p.a.at + i * p.a.row + k * p.a.column, p.a.row, p.a.column};
-        if (p.rounded) from = round_block(from, rows, depth, p.scale, packed_a);
+        float* const c = p.c + i * p.c_row + j;
+#ifdef __AMX_BF16__
+        if (on_tiles) {
+          round_rows(from, rows, depth, lines, p.scale, packed_a);
+          _tile_loadconfig(&kTileShapes);
+          for (std::int64_t v = 0; v < columns; v += kBoth)
+            for (std::int64_t r = 0; r < rows; r += kBoth)
+              tiles(packed_a + r * lines,
+                  packed_b + v / kTileColumns * kTileColumns * depth + v % kTileColumns, lines, add,
+                  c + r * p.c_row + v, p.c_row, rows - r, columns - v);
+          _tile_release();
+          continue;
+        }
+#endif
+        if (p.rounded) from = round_block(from, rows, depth, lines, p.scale, packed_a);
         else if (!as_it_is) pack(from, rows, depth, p.scale, packed_a);
         const bool in_panels = !as_it_is && !p.rounded;
         for (std::int64_t v = 0; v < columns; v += kTileColumns)
@@ -239,7 +316,7 @@ void multiply(const SgemmProduct& p) {
               a[q] = in_panels ? packed_a + r * depth + q
                                : from.at + (r + std::min(q, n - 1)) * from.row;
             compute(a, in_panels ? kTileRows : from.column, packed_b + v * depth, lines, add,
-                p.c + (i + r) * p.c_row + j + v, p.c_row, n, std::min(kTileColumns, columns - v));
+                c + r * p.c_row + v, p.c_row, n, std::min(kTileColumns, columns - v));
           }
       }
     }

@@ -63,8 +63,8 @@ template <class Weight> void check_products() {
       const auto x = random_floats(rows * ldx, rng), scales = random_floats(kOut, rng);
       for (const float* const scale : {scales.data(), static_cast<const float*>(nullptr)}) {
         std::vector<float> y(static_cast<std::size_t>(rows * ldy), 7);
-        infer::multiply_tiles(infer::TileWeights{w.data(), kOut, in, scale}, x.data(), rows, ldx,
-            kBegin, kEnd, y.data(), ldy);
+        infer::multiply_tiles(infer::TileWeights<Weight>{w.data(), kOut, in, scale}, x.data(), rows,
+            ldx, kBegin, kEnd, y.data(), ldy);
         std::int64_t wrong = 0;
         for (std::int64_t r = 0; r < rows; ++r)
           for (std::int64_t o = 0; o < ldy; ++o) {
@@ -99,7 +99,7 @@ DOCTEST_TEST_CASE("products below the smallest normal number are zero, of few ro
   constexpr std::int64_t kIn = 64, kOut = 8, kRows = 6;
   const auto w = random_weights<std::uint16_t>(kOut * kIn, rng);
   const auto x = random_floats(kRows * kIn, rng, 1e-36F);
-  const infer::TileWeights weights{w.data(), kOut, kIn, static_cast<const float*>(nullptr)};
+  const infer::TileWeights<std::uint16_t> weights{w.data(), kOut, kIn, nullptr};
   std::vector<float> many(kRows * kOut), few(kRows * kOut);
   infer::multiply_tiles(weights, x.data(), kRows, kIn, 0, kOut, many.data(), kOut);
   for (std::int64_t r = 0; r < kRows; ++r)
