@@ -4,13 +4,9 @@
 
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #define INFER_BLOCK_KERNELS
-#if defined(__GNUC__) && !defined(__clang__)  // gcc 12 warns about its own header
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
 #endif
 
+#include "infer/decode/lanes.h"
 #include "model/gguf/gguf_model.h"
 #include "nn/kernels/row_math.h"
 #include "nn/kernels/square.h"
