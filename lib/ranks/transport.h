@@ -87,8 +87,6 @@ struct Library {
   std::unique_ptr<Transport> (*connect)(const Connection& connection);
 };
 
-/// Returns all libraries.
-const std::vector<Library>& libraries();
 /// Returns the library of this name. Throws Error{usage} if there is none.
 const Library& library(const std::string& name);
 
