@@ -331,9 +331,7 @@ const BlockFormat* block_format(std::uint32_t type) {
   static const BlockFormat kFormats[] = {of(2, Small<false, false>{}), of(3, Small<true, false>{}),
       of(6, Small<false, true>{}), of(7, Small<true, true>{}), of(8, Q8{}), of(12, Large<false>{}),
       of(13, Large<true>{}), of(14, Q6{})};
-  for (const auto& format : kFormats)
-    if (format.type == type) return &format;
-  return nullptr;
+  return core::find_by(kFormats, type, &BlockFormat::type);
 }
 
 bool has_block_kernels() { return true; }
