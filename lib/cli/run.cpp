@@ -390,9 +390,8 @@ void protect_inputs(const core::FieldList& fields, const Program& program,
     const std::string& config, const std::string& output) {
   if (!config.empty()) core::protect_input(config);
   for (const auto& name : program.inputs) {
-    const auto& all = fields.all();
-    const auto field = std::ranges::find_if(all, [&](const auto& f) { return f.name == name; });
-    if (field == all.end()) core::bug("--{} is not an option", name);
+    const auto* const field = core::find_by(fields.all(), name, &core::Field::name);
+    if (field == nullptr) core::bug("--{} is not an option", name);
     for (const auto& path : core::to_strings(*field)) protect_all_of(path);
   }
   for (const auto& field : fields.all()) {

@@ -61,9 +61,8 @@ class Members {
   std::string origin_;
 };
 
-/// Returns an object with the members of `value`.
-template <class T> OrderedJson written_members(T value) {
-  auto json = OrderedJson::object();
+/// Returns an object with the members of `value` after those that it has.
+template <class T> OrderedJson written_members(T value, OrderedJson json = OrderedJson::object()) {
   members(Members(json), value);
   return json;
 }

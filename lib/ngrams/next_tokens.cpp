@@ -119,11 +119,8 @@ std::uint64_t SuffixFollower::push(std::uint32_t token) {
     State& state = states_[i];
     const Ranks ranks = part.extend(state.ranks, state.length, token);
     if (state.length == matched) count += ranks.size();
-    if (stands(part, ranks, state.length + 1)) {
-      state = {state.length + 1, ranks};
-    } else {
-      state = longest(part, state.length);
-    }
+    state = stands(part, ranks, state.length + 1) ? State{state.length + 1, ranks}
+                                                  : longest(part, state.length);
     kept = std::max(kept, state.length);
   }
   if (recent_.size() > 2 * kept + kLeastKept)

@@ -78,10 +78,8 @@ bool is_index_file(std::string_view name) {
 }
 
 core::OrderedJson to_json(const Manifest& manifest) {
-  core::OrderedJson json{{"format", kFormat}, {"version", kVersion}};
-  auto copy = manifest;
-  members(Members(json), copy);
-  return core::sealed(std::move(json));
+  return core::sealed(
+      core::written_members(manifest, {{"format", kFormat}, {"version", kVersion}}));
 }
 
 Manifest manifest_from(const core::Json& json, const std::string& origin, bool complete) {

@@ -25,8 +25,6 @@
 namespace ranks {
 namespace {
 
-using torch::Tensor;
-
 constexpr int kTurnTag = 1 << 20;  // of announce(); sums have tags from 0
 constexpr int kExchangeTag = kTurnTag + 1, kFarewellTag = kTurnTag + 2;
 // Of a wait without end: Gloo breaks all connections when a wait times out.

@@ -9,8 +9,6 @@
 namespace ranks {
 namespace {
 
-using torch::Tensor;
-
 constexpr std::chrono::seconds kBeat{5};  // who works while others wait says so this often at least
 enum Word : std::int64_t { kAlive, kDone, kFailed };
 
@@ -297,8 +295,6 @@ void expect_same_digest(Group& group, const std::string& what, const std::string
           what, rank);
   }
 }
-
-using torch::Tensor;
 
 Team::Team(std::shared_ptr<Group> group, std::int64_t size)
     : group_(std::move(group)), size_(size), first_(group_->rank() / size * size) {

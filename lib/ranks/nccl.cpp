@@ -98,7 +98,6 @@ const Calls& calls() {
 namespace ranks {
 namespace {
 
-using torch::Tensor;
 using Clock = std::chrono::steady_clock;
 
 void expect(nccl::Result result, const char* call) {

@@ -51,15 +51,10 @@ void fail_lost(std::int64_t rank, std::int64_t size, const std::string& why) {
       rank, size, why);
 }
 
-const std::vector<Library>& libraries() {
-  static const std::vector<Library> all = {
-      {"gloo", nullptr, nullptr}, {"nccl", load_nccl, connect_nccl}};
-  return all;
-}
-
 const Library& library(const std::string& name) {
-  for (const auto& each : libraries())
-    if (each.name == name) return each;
+  static constexpr Library kLibraries[] = {
+      {"gloo", nullptr, nullptr}, {"nccl", load_nccl, connect_nccl}};
+  if (const auto* found = core::find_by(kLibraries, name, &Library::name)) return *found;
   core::bad_usage("'{}' does not connect ranks", name);
 }
 

@@ -14,6 +14,8 @@
 
 namespace ranks {
 
+using torch::Tensor;
+
 /// The links of this rank to all other ranks, by one library. All ranks must call the same members
 /// in the same order. Tensors are contiguous and on the device that the transport serves. On a
 /// device with streams, a transfer is queued on the current stream of the device, and the member
@@ -85,8 +87,6 @@ struct Library {
   std::unique_ptr<Transport> (*connect)(const Connection& connection);
 };
 
-/// Returns all libraries.
-const std::vector<Library>& libraries();
 /// Returns the library of this name. Throws Error{usage} if there is none.
 const Library& library(const std::string& name);
 

@@ -205,10 +205,8 @@ OrderedJson to_json(const Calibration& calibration) { return core::written_membe
 OrderedJson to_json(const Receipt& receipt) { return core::written_members(receipt); }
 
 OrderedJson to_json(const Manifest& manifest) {
-  OrderedJson json{{"format", kFormat}, {"version", kVersion}};
-  auto copy = manifest;
-  members(Members(json), copy);
-  return core::sealed(std::move(json));
+  return core::sealed(
+      core::written_members(manifest, {{"format", kFormat}, {"version", kVersion}}));
 }
 
 Manifest manifest_from(const Json& json, const std::string& origin) {

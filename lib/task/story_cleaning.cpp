@@ -250,9 +250,7 @@ CleanStory clean_answer(const std::string& line, const StoryFile& file,
   const auto& opening = openings.of(json, origin);
   if (json.contains(kAnswer) && json[kAnswer].is_string())
     return clean_story(json[kAnswer].get<std::string>(), {{}, opening}, file.least_words);
-  CleanStory failed;
-  failed.dropped = "no answer";
-  return failed;
+  return {.text = "", .dropped = "no answer", .cut = ""};
 }
 
 }  // namespace

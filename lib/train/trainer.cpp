@@ -109,9 +109,8 @@ class Trainer {
     if (step < 0) return;
     group_.together([&] {
       const auto seen = model::checkpoints(folder_.path());
-      const auto found = std::find_if(
-          seen.begin(), seen.end(), [&](const auto& each) { return each.step == step; });
-      if (found == seen.end())
+      const auto* const found = core::find_by(seen, step, &model::CheckpointPath::step);
+      if (found == nullptr)
         core::fail(core::Code::no_input,
             "{}: rank {} does not see the checkpoint of step {}; all ranks need the same folder",
             folder_.path(), group_.rank(), step);

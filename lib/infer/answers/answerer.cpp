@@ -1,7 +1,5 @@
 #include "infer/answers/answerer.h"
 
-#include <mutex>
-
 #include "infer/score/report.h"
 #include "model/adapter.h"
 #include "model/tokenizer_file.h"

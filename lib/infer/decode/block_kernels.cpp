@@ -4,13 +4,9 @@
 
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #define INFER_BLOCK_KERNELS
-#if defined(__GNUC__) && !defined(__clang__)  // gcc 12 warns about its own header
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
 #endif
 
+#include "infer/decode/lanes.h"
 #include "model/gguf/gguf_model.h"
 #include "nn/kernels/row_math.h"
 #include "nn/kernels/square.h"
@@ -335,9 +331,7 @@ const BlockFormat* block_format(std::uint32_t type) {
   static const BlockFormat kFormats[] = {of(2, Small<false, false>{}), of(3, Small<true, false>{}),
       of(6, Small<false, true>{}), of(7, Small<true, true>{}), of(8, Q8{}), of(12, Large<false>{}),
       of(13, Large<true>{}), of(14, Q6{})};
-  for (const auto& format : kFormats)
-    if (format.type == type) return &format;
-  return nullptr;
+  return core::find_by(kFormats, type, &BlockFormat::type);
 }
 
 bool has_block_kernels() { return true; }

@@ -109,12 +109,11 @@ MemoryOptions request_memory(const MemoryOptions& started, const std::string& as
   for (const auto& [name, value] : json.items()) {
     std::string key = name;
     std::replace(key.begin(), key.end(), '-', '_');
-    const auto field = std::find_if(
-        fields.begin(), fields.end(), [&](const auto& one) { return one.key() == key; });
-    if (field == fields.end() || key == "tuned_on")
+    const auto* const field = core::find_by(fields, key, &core::Field::key);
+    if (field == nullptr || key == "tuned_on")
       core::bad_usage("{}: is not an option of a memory", name.substr(0, 40));
     memory.chosen.insert(field->name);
-    given.emplace_back(&*field, name);
+    given.emplace_back(field, name);
     // Before the values are taken, because the request may give an option of what it leaves out.
     if (const auto* const kind = kind_of(*field); kind != nullptr && names_files(*field))
       kind->drop(memory);

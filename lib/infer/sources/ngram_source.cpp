@@ -51,10 +51,9 @@ class NgramSource : public TextSource<ngrams::SuffixFollower> {
   }
 
   SourceScores score(const RecalledRows& rows) override {
-    SourceScores scores;
-    scores.separate = {rows.recalled[0]};
-    scores.bucket = rows.recalled[1].to(torch::kInt64), scores.features = rows.recalled[2];
-    return scores;
+    return {.separate = {rows.recalled[0]},
+        .bucket = rows.recalled[1].to(torch::kInt64),
+        .features = rows.recalled[2]};
   }
 
   VocabularyScores score_vocabulary(const VocabularyRows& rows) override {

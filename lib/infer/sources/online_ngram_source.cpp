@@ -124,10 +124,7 @@ class OnlineNgramSource : public TextSource<TextNgrams> {
   }
 
   SourceScores score(const RecalledRows& rows) override {
-    SourceScores scores;
-    scores.separate = {rows.recalled[0]};
-    scores.bucket = rows.recalled[1].to(torch::kInt64);
-    return scores;
+    return {.separate = {rows.recalled[0]}, .bucket = rows.recalled[1].to(torch::kInt64)};
   }
 
   VocabularyScores score_vocabulary(const VocabularyRows& rows) override {
@@ -139,10 +136,8 @@ class OnlineNgramSource : public TextSource<TextNgrams> {
       sizes_.push_back(text.size());
       buckets.push_back(log_probs(text, log_prob_[i].data_ptr<double>()));
     });
-    VocabularyScores scores;
-    scores.separate = {log_prob_.to(rows.head.options())};
-    scores.bucket = torch::tensor(buckets, torch::kInt64);
-    return scores;
+    return {.separate = {log_prob_.to(rows.head.options())},
+        .bucket = torch::tensor(buckets, torch::kInt64)};
   }
 
   // Cites the earlier positions of the token that followed the longest suffix.

@@ -35,10 +35,8 @@ std::vector<std::string> protocol_names() {
 
 const Protocol* find_protocol(const std::string& name) {
   if (name == "none") return nullptr;
-  const auto& all = protocols();
-  const auto found = std::ranges::find_if(all, [&](const auto& p) { return p.name == name; });
-  if (found == all.end()) core::bad_usage("--protocol {}: unknown protocol; see --help", name);
-  return &*found;
+  if (const auto* found = core::find_by(protocols(), name, &Protocol::name)) return found;
+  core::bad_usage("--protocol {}: unknown protocol; see --help", name);
 }
 
 void WindowOptions::fields(core::FieldList& f, bool documents) {

@@ -362,9 +362,8 @@ std::string stacked_name(const Family& family) {
 double factor_of(const std::vector<WeightFactor>& factors, const std::string& weight) {
   if (factors.empty()) return 1;
   const auto name = numbered(weight.substr(0, weight.rfind('.'))).first;
-  for (const auto& [ours, factor] : factors)
-    if (ours == name) return factor;
-  return 1;
+  const auto* const known = core::find_by(factors, name, &WeightFactor::ours);
+  return known == nullptr ? 1 : known->factor;
 }
 
 bool is_buffer(const Family* family, std::string_view tensor) {

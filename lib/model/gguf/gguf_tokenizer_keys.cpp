@@ -162,19 +162,16 @@ std::string split_of(const OrderedJson& json) {
 }
 
 // Texts on which two splitting methods differ: spaces, numbers, letters of many scripts, signs.
-const std::vector<std::string>& test_texts() {
-  static const std::vector<std::string> texts = {
-      "Hello, world! It's 12345 o'clock; they'll've WON'T I'd.",
-      " leading  and   many    spaces \t tabs\n\n\nlines \r\n end ",
-      "def f(x):\n    return x**2 + 3.14e-10 != 0x1F  # why?\n",
-      "Ærøskøbing 你好,世界 こんにちは 한국어 Привет мир Ελλάδα עברית العربية हिन्दी ไทย",
-      "🙂👨‍👩‍👧‍👦 e\xCC\x81 \xC2\xA0 \xE2\x80\x83 ½ Ⅷ ٣٤٥ ﬁ",
-      "http://a.b/c?d=e&f=100%25 <tag attr=\"v\"/> {\"k\": [1,22,333,4444]} \\n",
-      "a\x01"
-      "b\x7F c",
-      "x", " ", "\n", ""};
-  return texts;
-}
+constexpr std::string_view kTestTexts[] = {
+    "Hello, world! It's 12345 o'clock; they'll've WON'T I'd.",
+    " leading  and   many    spaces \t tabs\n\n\nlines \r\n end ",
+    "def f(x):\n    return x**2 + 3.14e-10 != 0x1F  # why?\n",
+    "Ærøskøbing 你好,世界 こんにちは 한국어 Привет мир Ελλάδα עברית العربية हिन्दी ไทย",
+    "🙂👨‍👩‍👧‍👦 e\xCC\x81 \xC2\xA0 \xE2\x80\x83 ½ Ⅷ ٣٤٥ ﬁ",
+    "http://a.b/c?d=e&f=100%25 <tag attr=\"v\"/> {\"k\": [1,22,333,4444]} \\n",
+    "a\x01"
+    "b\x7F c",
+    "x", " ", "\n", ""};
 
 void expect_equal(const text::Tokenizer& own, const OrderedJson& json, const GgufMetadata& keys,
     std::string& why) {
@@ -192,7 +189,7 @@ void expect_equal(const text::Tokenizer& own, const OrderedJson& json, const Ggu
     const auto id = token["id"].get<std::uint32_t>();
     if (again->token(id) != own.token(id)) why = "its token " + token["content"].get<std::string>();
   }
-  for (const auto& text : test_texts())
+  for (const auto text : kTestTexts)
     if (why.empty() && again->encode(text) != own.encode(text))
       why = "the splitting of " + core::dump(core::Json(text));
   if (why.empty() && (again->text_template().begin != own.text_template().begin ||

@@ -232,9 +232,6 @@ ImportedModel read_fairseq(const TorchFile& file) {
 
 }  // namespace
 
-const ImportMap& fairseq_map() {
-  static const ImportMap map{"fairseq", is_fairseq, read_fairseq};
-  return map;
-}
+const ImportMap fairseq_map{"fairseq", is_fairseq, read_fairseq};
 
 }  // namespace model

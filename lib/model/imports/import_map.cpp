@@ -20,11 +20,7 @@ constexpr std::int64_t kRowsAtOnce = 1 << 10;
 constexpr double kMostWords = 4e9, kMostSegment = 16e6;  // limits of a configuration
 constexpr std::string_view kNamespace = "argparse Namespace";
 
-const std::vector<const ImportMap*>& maps() {
-  static const std::vector<const ImportMap*> all = {
-      &nanogpt_map(), &fairseq_map(), &transformer_xl_map()};
-  return all;
-}
+constexpr const ImportMap* kMaps[] = {&nanogpt_map, &fairseq_map, &transformer_xl_map};
 
 }  // namespace
 
@@ -247,7 +243,7 @@ void expect_possible(const ImportedModel& model, const std::string& origin) {
 
 const ImportMap& import_map_of(const TorchFile& file) {
   std::vector<std::string_view> programs;
-  for (const auto* map : maps()) {
+  for (const auto* map : kMaps) {
     if (map->takes(file.root())) return *map;
     programs.push_back(map->program);
   }

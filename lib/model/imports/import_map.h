@@ -105,8 +105,6 @@ struct ImportMap {
 const ImportMap& import_map_of(const TorchFile& file);
 
 /// The maps, each defined in a separate file.
-const ImportMap& nanogpt_map();
-const ImportMap& fairseq_map();
-const ImportMap& transformer_xl_map();
+extern const ImportMap nanogpt_map, fairseq_map, transformer_xl_map;
 
 }  // namespace model

@@ -126,9 +126,6 @@ ImportedModel read_nanogpt(const TorchFile& file) {
 
 }  // namespace
 
-const ImportMap& nanogpt_map() {
-  static const ImportMap map{"nanoGPT", is_nanogpt, read_nanogpt};
-  return map;
-}
+const ImportMap nanogpt_map{"nanoGPT", is_nanogpt, read_nanogpt};
 
 }  // namespace model

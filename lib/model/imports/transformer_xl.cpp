@@ -237,9 +237,6 @@ ImportedModel read_transformer_xl(const TorchFile& file) {
 
 }  // namespace
 
-const ImportMap& transformer_xl_map() {
-  static const ImportMap map{"Transformer-XL", is_transformer_xl, read_transformer_xl};
-  return map;
-}
+const ImportMap transformer_xl_map{"Transformer-XL", is_transformer_xl, read_transformer_xl};
 
 }  // namespace model

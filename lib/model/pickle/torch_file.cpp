@@ -75,9 +75,8 @@ std::vector<std::int64_t> numbers(const PickleValue* tuple, const std::string& w
 }
 
 std::size_t bytes_of_type(std::string_view type) {
-  for (const auto& known : kStorageTypes)
-    if (known.name == type) return c10::elementSize(known.dtype);
-  return 0;
+  const auto* const known = core::find_by(kStorageTypes, type, &StorageType::name);
+  return known == nullptr ? 0 : c10::elementSize(known->dtype);
 }
 
 // All numbers are little-endian and follow a signature of four bytes.

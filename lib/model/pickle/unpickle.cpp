@@ -256,13 +256,9 @@ class Unpickler {
         return true;
       }
       case kReduce:
-      case kNewObj: {
-        const auto* const arguments = pop();
-        call(pop(), arguments);
-        return true;
-      }
+      case kNewObj:
       case kNewObjEx: {
-        pop();  // keyword arguments
+        if (op == kNewObjEx) pop();  // keyword arguments
         const auto* const arguments = pop();
         call(pop(), arguments);
         return true;

@@ -3,8 +3,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-
 constexpr double kGateRoot = 16;  // decays start near 1
 constexpr double kLeastRate = 1e-3, kMostRate = 0.1, kMostFading = 16;
 

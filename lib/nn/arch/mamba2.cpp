@@ -7,7 +7,6 @@
 //   output = c_proj(norm(y swish(z))), an RMS norm over all heads
 
 #include "nn/arch/gla.h"
-#include "nn/ops/gla_scan.h"
 
 namespace nn {
 namespace {

@@ -9,8 +9,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-
 constexpr const MixerFacts* kMixers[] = {&gla_mixer, &mamba2_mixer, &rwkv7_mixer, &mamba_mixer,
     &kda_mixer, &window_mixer, &delta_mixer, &retnet_mixer, &linear_mixer, &rwkv4_mixer, &s4d_mixer,
     &h3_mixer, &hyena_mixer};

@@ -1,7 +1,6 @@
 #include "nn/arch/model.h"
 
 #include "nn/arch/lstm.h"
-#include "nn/arch/mixer.h"
 #include "nn/arch/mosaic.h"
 #include "nn/arch/mosaic2.h"
 #include "nn/arch/srupp.h"

@@ -5,8 +5,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-
 // 0 where a and b are equal, else 1 + the highest bit in which they differ; at most levels - 1.
 Tensor level_of(const Tensor& a, const Tensor& b, std::int64_t levels) {
   const auto different = torch::bitwise_xor(a, b).to(torch::kFloat64);

@@ -62,10 +62,7 @@ bool turns_locally(const RopeOptions& rope, std::int64_t window) {
 
 RopeOptions rope_of(const RopeOptions& rope, std::int64_t window) {
   if (!turns_locally(rope, window)) return rope;
-  RopeOptions local;
-  local.theta = rope.local_theta;
-  local.share = rope.share;
-  return local;
+  return {.theta = rope.local_theta, .share = rope.share};
 }
 
 bool turns_layer(const RopeOptions& rope, std::int64_t i) {

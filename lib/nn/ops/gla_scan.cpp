@@ -8,10 +8,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
 template <class Float>
 GlaHead<Float> head_of(const Tensor& q, const Tensor& k, const Tensor& decay, const Tensor& v,
     std::int64_t row, std::int64_t head) {

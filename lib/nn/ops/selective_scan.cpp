@@ -6,10 +6,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
 // Computes all pieces. `of` is x, dt, a, b, c, states, y; backward: and the gradients, as in
 // SelectiveScan.
 void run(const variable_list& of, bool backward) {

@@ -6,10 +6,6 @@
 namespace nn {
 namespace {
 
-using torch::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
 // Contiguous arguments. dropout and steps may be undefined.
 struct Arguments {
   Tensor gates, x, start, forget, highway, forget_bias, highway_bias, dropout, steps;
