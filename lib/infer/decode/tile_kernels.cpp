@@ -4,6 +4,7 @@
 
 #include "infer/decode/lanes.h"
 #include "nn/kernels/square.h"
+#include "nn/kernels/tiles.h"
 
 namespace infer {
 #ifdef __AVX512F__
@@ -148,9 +149,19 @@ void multiply_tiles(const TileWeights<Weight>& weights, const float* x, std::int
   _mm_setcsr(before);
 }
 
+bool has_tile_products() { return nn::has_tile_products(); }
+#else
+bool has_tile_products() { return false; }
+
+// Not called, since there are no tiles.
+template <class Weight>
+void multiply_tiles(const TileWeights<Weight>&, const float*, std::int64_t, std::int64_t,
+    std::int64_t, std::int64_t, float*, std::int64_t) {}
+#endif
+
 template void multiply_tiles(const TileWeights<std::uint16_t>&, const float*, std::int64_t,
     std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t);
 template void multiply_tiles(const TileWeights<std::int8_t>&, const float*, std::int64_t,
     std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t);
-#endif
+
 }  // namespace infer

@@ -7,11 +7,12 @@
 // tile; numbers below the smallest normal one count as zero. Few rows are computed so without tiles
 // (fused multiply-add), with the same bits.
 
-#include "nn/kernels/tiles.h"
+#include <cstdint>
 
 namespace infer {
 
-using nn::has_tile_products;
+/// Returns nn::has_tile_products() if the kernels are built for AVX-512, else false.
+bool has_tile_products();
 
 /// Rows (out, stride) of weights: upper halves of floats, or int8.
 template <class Weight> struct TileWeights {
