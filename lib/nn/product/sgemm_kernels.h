@@ -23,8 +23,8 @@ struct SgemmProduct {
   float* c;
   std::int64_t c_row;
   /// Rounds the factors, A times `scale`, to bfloat16. Sums are float32. With kernels for AVX-512
-  /// BF16 this is up to twice as fast on AMD's processors; with kernels for AMX, on its tiles, up to
-  /// four times.
+  /// BF16, this is up to twice as fast on AMD's processors; with kernels for AMX, on its tiles, up
+  /// to four times.
   bool rounded = false;
 };
 
