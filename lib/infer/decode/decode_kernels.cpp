@@ -228,11 +228,6 @@ INFER_HALF_PRODUCTS void half_rows(const Weight* const (&w)[4], std::int64_t in,
 }
 #endif
 
-std::uint16_t to_bfloat16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);  // round to even
-}
-
 std::size_t number_bytes(Precision precision) {
   return precision == Precision::float32 ? 4 : precision == Precision::bfloat16 ? 2 : 1;
 }

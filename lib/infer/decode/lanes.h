@@ -83,6 +83,11 @@ struct Lanes {
 };
 #endif
 
+inline std::uint16_t to_bfloat16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);  // round to even
+}
+
 // A line of a cache.
 struct alignas(64) Line {
   float at[16];

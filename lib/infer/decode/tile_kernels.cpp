@@ -15,7 +15,8 @@ using Ints = std::int32_t __attribute__((vector_size(64)));
 // A tile has kSide lines of kDepth pairs. A block has kDepth steps of 32 numbers, of sixteen rows
 // or outputs: a tile for each lane.
 constexpr std::int64_t kDepth = 16, kLanes = 16, kSide = 16, kBoth = 2 * kSide, kStep = 32;
-constexpr std::int64_t kTile = kSide * kDepth, kBlock = kLanes * kTile, kLineBytes = 64;
+constexpr std::int64_t kTile = kSide * kDepth, kBlock = kLanes * kTile, kLineBytes = 64,
+                       kTileBytes = kSide * kLineBytes;
 constexpr std::int64_t kSums = 4, kOutputs = 4, kFewRows = 2;
 
 // The pairs (k + l, k + 16 + l) of numbers p[k], for each lane l; zeros past `in`. The lower halves
@@ -41,38 +42,10 @@ void to_tiles(const Row& row, std::int64_t in, std::int32_t* to) {
     }
 }
 
-[[gnu::target("amx-tile")]] void begin_tiles() { _tile_loadconfig(&nn::kTileShapes); }
-[[gnu::target("amx-tile")]] void end_tiles() { _tile_release(); }
-
-// Computes the four sums of 32 rows by 32 outputs of `all` pairs for each sixteen.
-[[gnu::target("amx-tile,amx-bf16")]] void four_sums(
-    const std::int32_t* x, const std::int32_t* w, std::int64_t all, float (*sums)[kBoth][kBoth]) {
-  asm("" ::: "memory");  // gcc 12 does not know that _tile_loadd reads memory
-  for (std::int64_t s = 0; s < kSums; ++s) {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    for (std::int64_t at = s * kTile; at < all; at += kSums * kTile) {  // block by block
-      _tile_loadd(4, x + at, kLineBytes);
-      _tile_loadd(5, x + all + at, kLineBytes);
-      _tile_loadd(6, w + at, kLineBytes);
-      _tile_loadd(7, w + all + at, kLineBytes);
-      _tile_dpbf16ps(0, 4, 6);
-      _tile_dpbf16ps(1, 4, 7);
-      _tile_dpbf16ps(2, 5, 6);
-      _tile_dpbf16ps(3, 5, 7);
-    }
-    _tile_stored(0, sums[s][0], 2 * kLineBytes);
-    _tile_stored(1, sums[s][0] + kSide, 2 * kLineBytes);
-    _tile_stored(2, sums[s][kSide], 2 * kLineBytes);
-    _tile_stored(3, sums[s][kSide] + kSide, 2 * kLineBytes);
-  }
-}
-
-// Computes the same of one row by kOutputs outputs. It prefetches the outputs that follow.
+// Computes the four sums of a row, x, by kOutputs outputs as tiles do. It prefetches the outputs
+// that follow.
 template <class Weight>
-[[gnu::noinline]] void four_sums(const float* x, const Weight* const (&w)[kOutputs],
+[[gnu::noinline]] void four_sums(const std::uint16_t* x, const Weight* const (&w)[kOutputs],
     const Weight* next, std::int64_t in, __m128 (&sums)[kOutputs]) {
   for (auto& sum : sums) sum = _mm_setzero_ps();
   for (std::int64_t begin = 0; begin < in; begin += kStep * kDepth) {
@@ -93,11 +66,6 @@ template <class Weight>
   }
 }
 
-float rounded(float value) {  // to bfloat16, to even
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return std::bit_cast<float>((bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000);
-}
-
 }  // namespace
 
 template <class Weight>
@@ -110,42 +78,51 @@ void multiply_tiles(const TileWeights<Weight>& weights, const float* x, std::int
   const auto write = [&](std::int64_t r, std::int64_t o, float a, float b, float c, float d) {
     y[r * ldy + o] = ((a + c) + (b + d)) * (weights.scales == nullptr ? 1 : weights.scales[o]);
   };
-  thread_local std::vector<float> halves;
+  thread_local std::vector<std::uint16_t> halves;
   thread_local std::vector<Line> x_lines, w_lines;
   const auto room = [&](std::vector<Line>& of, std::int64_t tiles) {
     return reinterpret_cast<std::int32_t*>(at_least(of, tiles * all / kDepth)->at);
   };
-  float* const rounded_x = at_least(halves, rows * in);
+  std::uint16_t* const rounded = at_least(halves, rows * in);
   const auto x_tiles = room(x_lines, 2 * ((rows + kBoth - 1) / kBoth)), w_tiles = room(w_lines, 2);
   for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t k = 0; k < in; ++k) rounded_x[r * in + k] = rounded(x[r * ldx + k]);
+    for (std::int64_t k = 0; k < in; ++k) rounded[r * in + k] = to_bfloat16(x[r * ldx + k]);
   const auto before = _mm_getcsr();
   _mm_setcsr(before | 0x8040);  // numbers below the smallest normal one count as zero
-  for (std::int64_t o = begin; rows <= kFewRows && o < end; o += kOutputs)
-    for (std::int64_t r = 0; r < rows; ++r) {
-      __m128 sums[kOutputs];
-      four_sums<Weight>(rounded_x + r * in,
-          {output(o), output(o + 1), output(o + 2), output(o + 3)}, output(o + kOutputs), in, sums);
-      for (std::int64_t i = 0; i < std::min(kOutputs, end - o); ++i)
-        write(r, o + i, sums[i][0], sums[i][1], sums[i][2], sums[i][3]);
+  if (rows <= kFewRows) {
+    for (std::int64_t o = begin; o < end; o += kOutputs)
+      for (std::int64_t r = 0; r < rows; ++r) {
+        __m128 sums[kOutputs];
+        four_sums<Weight>(rounded + r * in,
+            {output(o), output(o + 1), output(o + 2), output(o + 3)}, output(o + kOutputs), in,
+            sums);
+        for (std::int64_t i = 0; i < std::min(kOutputs, end - o); ++i)
+          write(r, o + i, sums[i][0], sums[i][1], sums[i][2], sums[i][3]);
+      }
+  } else {
+    for (std::int64_t r = 0; r < rows; r += kSide)
+      to_tiles<false>([&](std::int64_t i) { return rounded + std::min(r + i, rows - 1) * in; }, in,
+          x_tiles + r / kSide * all);
+    nn::begin_tiles();
+    alignas(64) float sums[kSums][kBoth][kBoth];
+    for (std::int64_t o = begin; o < end; o += kBoth) {
+      for (std::int64_t i = 0; i < 2; ++i)
+        to_tiles<true>(
+            [&](std::int64_t j) { return output(o + kSide * i + j); }, in, w_tiles + i * all);
+      for (std::int64_t first = 0; first < rows; first += kBoth) {
+        const auto tiles_of = [&](const std::int32_t* at) {
+          return nn::TilePairs{at, all / kTile * kTileBytes, kLineBytes, kSums * kTileBytes};
+        };
+        for (std::int64_t s = 0; s < kSums; ++s)
+          nn::add_tiles(tiles_of(x_tiles + first / kSide * all + s * kTile),
+              tiles_of(w_tiles + s * kTile), all / kTile / kSums, sums[s][0]);
+        for (std::int64_t r = 0; r < std::min(kBoth, rows - first); ++r)
+          for (std::int64_t i = 0; i < std::min(kBoth, end - o); ++i)
+            write(first + r, o + i, sums[0][r][i], sums[1][r][i], sums[2][r][i], sums[3][r][i]);
+      }
     }
-  for (std::int64_t r = 0; rows > kFewRows && r < rows; r += kSide)
-    to_tiles<false>([&](std::int64_t i) { return rounded_x + std::min(r + i, rows - 1) * in; }, in,
-        x_tiles + r / kSide * all);
-  begin_tiles();
-  alignas(64) float sums[kSums][kBoth][kBoth];
-  for (std::int64_t o = begin; rows > kFewRows && o < end; o += kBoth) {
-    for (std::int64_t i = 0; i < 2; ++i)
-      to_tiles<true>(
-          [&](std::int64_t j) { return output(o + kSide * i + j); }, in, w_tiles + i * all);
-    for (std::int64_t first = 0; first < rows; first += kBoth) {
-      four_sums(x_tiles + first / kSide * all, w_tiles, all, sums);
-      for (std::int64_t r = 0; r < std::min(kBoth, rows - first); ++r)
-        for (std::int64_t i = 0; i < std::min(kBoth, end - o); ++i)
-          write(first + r, o + i, sums[0][r][i], sums[1][r][i], sums[2][r][i], sums[3][r][i]);
-    }
+    nn::end_tiles();
   }
-  end_tiles();
   _mm_setcsr(before);
 }
 

@@ -14,8 +14,7 @@ namespace nn {
 
 /// During its lifetime, large float32 products of the whole process round their factors to bfloat16
 /// if `on`, which is faster with AVX-512 BF16 or AMX (nn/product/sgemm.h; none without
-/// TESSERA_SGEMM).
-/// Sums stay float32. Objects may be nested, but not overlap on several threads.
+/// TESSERA_SGEMM). Sums stay float32. Objects may be nested, but not overlap on several threads.
 class RoundedProducts {
  public:
   explicit RoundedProducts(bool on) : before_(on_.exchange(on)) {}

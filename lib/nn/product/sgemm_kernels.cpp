@@ -20,11 +20,6 @@ constexpr bool kHasPairs = kWide;
 #else
 constexpr bool kHasPairs = false;
 #endif
-#ifdef __AMX_BF16__
-constexpr bool kHasTiles = true;
-#else
-constexpr bool kHasTiles = false;
-#endif
 // Size of a tile, whose sums fill most of the registers.
 constexpr std::int64_t kVectors = kWide ? 4 : 2, kTileRows = kWide ? 6 : 4,
                        kTileColumns = kVectors * vec::kFloats;
@@ -148,7 +143,7 @@ SgemmFactor round_block(const SgemmFactor& a, std::int64_t rows, std::int64_t de
   return {to, lines, 1};
 }
 
-#ifdef __AMX_BF16__
+#ifdef __AVX512BF16__
 // Rounds a block of A as round_block() does, with `lines` pairs of a row side by side.
 void round_rows(const SgemmFactor& a, std::int64_t rows, std::int64_t depth, std::int64_t lines,
     float scale, float* to) {
@@ -171,28 +166,10 @@ void round_rows(const SgemmFactor& a, std::int64_t rows, std::int64_t depth, std
 // each row of A and lines of a panel of B.
 void tiles(const float* a, const float* b, std::int64_t lines, bool add, float* c,
     std::int64_t c_row, std::int64_t rows, std::int64_t columns) {
-  constexpr std::int64_t kLine = kTileColumns * sizeof(float), kSum = kBoth * sizeof(float);
-  const auto row = static_cast<std::int64_t>(lines * sizeof(float));
+  constexpr std::int64_t kTile = kLines * sizeof(float), kLine = kTileColumns * sizeof(float);
   alignas(64) float sums[kBoth][kBoth];
-  asm("" ::: "memory");  // gcc 12 does not know that _tile_loadd reads memory
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-  for (std::int64_t k = 0; k < lines; k += kLines, a += kLines, b += kLines * kTileColumns) {
-    _tile_loadd(4, a, row);
-    _tile_loadd(5, a + kLines * lines, row);
-    _tile_loadd(6, b, kLine);
-    _tile_loadd(7, b + kLines, kLine);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
-  }
-  _tile_stored(0, sums[0], kSum);
-  _tile_stored(1, sums[0] + kLines, kSum);
-  _tile_stored(2, sums[kLines], kSum);
-  _tile_stored(3, sums[kLines] + kLines, kSum);
+  add_tiles({a, lines * kTile, static_cast<std::int64_t>(lines * sizeof(float)), kTile},
+      {b, kTile, kLine, kLines * kLine}, lines / kLines, sums[0]);
   for (std::int64_t i = 0; i < std::min(kBoth, rows); ++i)
     for (std::int64_t j = 0; j < std::min(kBoth, columns); ++j)
       c[i * c_row + j] = (add ? c[i * c_row + j] : 0) + sums[i][j];
@@ -275,7 +252,7 @@ void multiply(const SgemmProduct& p) {
     const std::int64_t columns = std::min(kColumns, p.n - j);
     for (std::int64_t k = 0; k < p.k; k += kDepth) {
       const std::int64_t depth = std::min(kDepth, p.k - k);
-      const bool on_tiles = kHasTiles && p.rounded && depth >= kLines && has_tile_products();
+      const bool on_tiles = kHasPairs && p.rounded && depth >= kLines && has_tile_products();
       const std::int64_t used = p.rounded ? lines_of(depth) : depth,
                          lines = on_tiles ? whole(used, kLines) : used;
       const bool add = p.add || k > 0;
@@ -292,16 +269,16 @@ void multiply(const SgemmProduct& p) {
         const std::int64_t rows = std::min(kRows, p.m - i);
         SgemmFactor from{p.a.at + i * p.a.row + k * p.a.column, p.a.row, p.a.column};
         float* const c = p.c + i * p.c_row + j;
-#ifdef __AMX_BF16__
+#ifdef __AVX512BF16__
         if (on_tiles) {
           round_rows(from, rows, depth, lines, p.scale, packed_a);
-          _tile_loadconfig(&kTileShapes);
+          begin_tiles();
           for (std::int64_t v = 0; v < columns; v += kBoth)
             for (std::int64_t r = 0; r < rows; r += kBoth)
               tiles(packed_a + r * lines,
                   packed_b + v / kTileColumns * kTileColumns * depth + v % kTileColumns, lines, add,
                   c + r * p.c_row + v, p.c_row, rows - r, columns - v);
-          _tile_release();
+          end_tiles();
           continue;
         }
 #endif
