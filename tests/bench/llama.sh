@@ -3,7 +3,8 @@
 # threads: tokens a second of a prompt of 512 tokens (LENGTH) and of the 64 that follow it, and the peak of resident memory.
 # Turn by turn; the best of three rounds (ROUNDS) is compared, since whatever else runs only slows down. The package
 # xllamacpp is built for AVX2; where the peers have llama-cpp-python, which is built for the processor, it is compared too.
-# MODEL names another GGUF file, THREADS the threads.
+# llama/first-*: seconds to the first token after a prompt of 10 tokens, the file's opening included, and of `sample` the
+# start of the program too; beside llama-cpp-python alone. MODEL names another GGUF file, THREADS the threads.
 set -euo pipefail
 # shellcheck source=tests/bench/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -31,10 +32,17 @@ ours() { # WEIGHTS TOKENS: seconds from the prompt to the last token
     --prompt "$(cat "$work/long")" 2>"$work/notes" >"$work/text"
   seconds
 }
+start_to_first() { # WEIGHTS
+  local begin=$EPOCHREALTIME
+  sample -q -m "$model" -j "$threads" --dtype "$1" --temperature 0 --max-tokens 1 \
+    --prompt 'The cat cat cat cat cat cat cat cat cat' >"$work/text"
+  awk "BEGIN { print $EPOCHREALTIME - $begin }"
+}
 for ((round = 1; round <= ${ROUNDS:-3}; ++round)); do
   for weights in float32 bfloat16 int8 file; do
     ours "$weights" 1 >>"$work/first-$weights"
     ours "$weights" 65 >>"$work/all-$weights"
+    start_to_first "$weights" >>"$work/start-$weights"
     [ "$round" -gt 1 ] || "$PEERS" "$peer" peak sample -q -m "$model" -j "$threads" --dtype "$weights" --temperature 0 \
       --ignore-end --window $((length + 128)) --max-tokens 64 --prompt "$(cat "$work/long")" >"$work/peak-$weights"
   done
@@ -43,6 +51,7 @@ for ((round = 1; round <= ${ROUNDS:-3}; ++round)); do
       "$PEERS" "$peer" "$build" "$work/$type.gguf" "$threads" "$length" 2>/dev/null >"$work/found"
       for what in prefill decode; do member "$what" <"$work/found" >>"$work/$what-$type.$build"; done
       member peak_mb <"$work/found" >"$work/peak-$type.$build"
+      [ "$build" = speed ] || member first <"$work/found" >>"$work/start-$type.$build"
     done
   done
 done
@@ -62,6 +71,7 @@ beside() { # WEIGHTS TYPE NAME
       figure "llama/$what-$1-$2" tokens/s "$(best "$what-$1")" "$name" "$(best "$what-$2.$build")"
     done
     figure "llama/peak-$1-$2" MB "$(best "peak-$1")" "$name" "$(best "peak-$2.$build")" lower
+    [ "$build" = speed ] || figure "llama/first-$1-$2" s "$(least "start-$1")" "$name" "$(least "start-$2.$build")" lower
   done
 }
 beside float32 float32 F32

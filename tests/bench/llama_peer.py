@@ -3,7 +3,8 @@
 
 llama.cpp, as the package xllamacpp builds it (for AVX2). speed: tokens a second of a prompt of TOKENS tokens and of the 64
 that follow, each the best of three, and the peak of resident memory in MB, the file's mapped pages included. native: the
-same by the package llama-cpp-python, which is built for the processor. serve: its HTTP server, which prints its address and
+same by the package llama-cpp-python, which is built for the processor, and the seconds from before the file is opened to the
+first token after a prompt of 10 ("first"). serve: its HTTP server, which prints its address and
 runs until stdin ends; then the peak. score: the log-probabilities of a greedy continuation of TEXT with keys and values of
 that type (f32: without flash attention), a JSON line {"context", "continuation", "log_probs"}. peak: runs COMMAND, and
 prints its peak of resident memory in MB."""
@@ -34,6 +35,7 @@ def native(model, threads, length):
         pass
 
     llama.llama_log_set(silent, ctypes.c_void_p(0))
+    begin = time.perf_counter()
     llama.llama_backend_init()
     loaded = llama.llama_model_load_from_file(model.encode(), llama.llama_model_default_params())
     params = llama.llama_context_default_params()
@@ -44,6 +46,10 @@ def native(model, threads, length):
     text = b"The" + b" cat" * (length - 1)
     tokens = (llama.llama_token * length)()
     assert llama.llama_tokenize(vocabulary, text, len(text), tokens, length, False, True) == length
+
+    assert llama.llama_decode(context, llama.llama_batch_get_one(tokens, 10)) == 0
+    llama.llama_synchronize(context)
+    first = time.perf_counter() - begin
 
     def seconds(ids, count):
         begin = time.perf_counter()
@@ -57,7 +63,7 @@ def native(model, threads, length):
         prefill = max(prefill, length / seconds(tokens, length))
         word = (llama.llama_token * 1)(tokens[1])
         decode = max(decode, 64 / sum(seconds(word, 1) for _ in range(64)))
-    print(json.dumps({"prefill": prefill, "decode": decode, "peak_mb": round(peak_mb(resource.RUSAGE_SELF), 1)}))
+    print(json.dumps({"prefill": prefill, "decode": decode, "first": first, "peak_mb": round(peak_mb(resource.RUSAGE_SELF), 1)}))
 
 
 if sys.argv[1] == "native":
