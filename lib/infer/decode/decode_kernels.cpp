@@ -360,7 +360,9 @@ void lane_scores(
 
 void lane_scores(const float* const* q, std::int64_t queries, const float* k, std::int64_t width,
     float scale, float* const* out) {
-  for (; queries >= 4; queries -= 4, q += 4, out += 4) lane_scores<4>(q, k, width, scale, out);
+  constexpr int kMost = nn::vec::kFloats / 2;  // with them, eight sums of a vector are independent
+  for (; queries >= kMost; queries -= kMost, q += kMost, out += kMost)
+    lane_scores<kMost>(q, k, width, scale, out);
   for (; queries > 0; --queries, ++q, ++out) lane_scores<1>(q, k, width, scale, out);
 }
 

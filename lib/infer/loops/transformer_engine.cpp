@@ -125,9 +125,8 @@ nn::Hidden TransformerEngine::feed(const std::vector<RowInput>& feeds) {
   encode_sources(feeds);
   const auto n = static_cast<std::int64_t>(tokens.size());
   const nn::Hidden hidden{torch::empty({n, d_}), torch::empty({n, d_})};
-  const auto step = precision_ == Precision::float32 ? kChunk
-                    : has_tile_products()            ? kTileChunk
-                                                     : kHalfChunk;
+  const bool halves = precision_ == Precision::bfloat16 || precision_ == Precision::int8;
+  const auto step = halves && has_half_products() && !has_tile_products() ? kHalfChunk : kChunk;
   for (std::int64_t begin = 0; begin < n; begin += step) {
     std::vector<Token> chunk(tokens.begin() + begin, tokens.begin() + std::min(n, begin + step));
     for (auto& token : chunk) place(token);

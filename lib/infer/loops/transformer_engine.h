@@ -40,8 +40,9 @@ class TransformerEngine : public Engine {
   nn::Head& head() override { return *head_; }
 
  private:
-  // Tokens in one pass through the layers, with float32 weights, others, and others on tiles.
-  static constexpr std::int64_t kChunk = 48, kHalfChunk = 96, kTileChunk = 256;
+  // Tokens in one pass through the layers; kHalfChunk where 16-bit products read them for each four
+  // outputs, so that they have to stay in a cache.
+  static constexpr std::int64_t kChunk = 256, kHalfChunk = 96;
 
   struct Cross {  // cross-attention over a source
     LayerNormed norm;
