@@ -22,7 +22,7 @@ struct Options {
     f.positional("B", b, "per-token scores of the other, on the same tokens");
     f("a", seeds_a, "instead of A: per-token scores of one model, a file for each seed").several();
     f("b", seeds_b,
-        "instead of B: the other model's scores, same order of seeds; without --b, --a is summarized")
+        "instead of B: the other's scores, seeds in the same order; without --b, --a is summarized")
         .several();
     f("block", block,
         "block of the test: document, or a number of tokens; auto: documents if equivalent to at "
