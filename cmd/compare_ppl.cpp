@@ -22,11 +22,11 @@ struct Options {
     f.positional("B", b, "per-token scores of the other, on the same tokens");
     f("a", seeds_a, "instead of A: per-token scores of one model, a file for each seed").several();
     f("b", seeds_b,
-        "instead of B: those of the other, in the same order of seeds; without, --a is summed up")
+        "instead of B: the other's scores, seeds in the same order; without --b, --a is summarized")
         .several();
     f("block", block,
-        "block: document, or a number of tokens; auto: documents if they count as at least 6 of "
-        "equal length, else a number of tokens that follows from the length of the text");
+        "block of the test: document, or a number of tokens; auto: documents if equivalent to at "
+        "least 6 of equal length, else a number of tokens that depends on the text's length");
     f("confidence", confidence, "confidence level of the interval").above(0).below(1);
     f("fail-unless-better", fail_unless_better,
         "exit with 1 unless B's loss is lower with p below 1 - confidence");

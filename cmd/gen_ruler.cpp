@@ -27,8 +27,8 @@ struct Options {
     f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, that counts the tokens").short_name =
         't';
     f("answer-tokens", length.answer,
-        "tokens of --length reserved for the answer; auto: 128, 30 or 32, by task, or as many as the "
-        "answer has if these are more")
+        "tokens of --length reserved for the answer; auto: 128, 30 or 32, by task, or the answer's "
+        "number of tokens if that is larger")
         .auto_or(1, 1e9);
     f("shots", length.shots, "solved examples before each problem, with little filler")
         .between(0, 100);

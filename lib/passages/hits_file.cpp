@@ -74,8 +74,8 @@ void HitsOptions::fields(core::FieldList& f) {
   f("timings", timings, "file for the timings: seconds and rates of the search");
   const auto in_parts = f.group("Parts");
   f("part", part,
-      "I/N: search the hits of the I-th of N parts of the units, for --hits; launcher: part of "
-      "this task of srun or of a job array");
+      "I/N: search for the hits of the I-th of N parts of the units, for --hits; launcher: I/N of "
+      "this task of srun or a job array");
   f("hits", files, "output of --part, which replaces the search; repeat for each part");
 }
 

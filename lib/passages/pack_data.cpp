@@ -218,7 +218,7 @@ void PackOptions::fields(core::FieldList& f) {
       "similarity and fewer jumps; random: shuffle",
       {"greedy", "paths", "random"});
   f("buffer-size", buffer_size,
-      "memory in bytes for the terms, and the same for the index; more terms are spilled to disk")
+      "memory in bytes for the terms, and as much for the index; further terms are spilled to disk")
       .bytes(1, 0x1p50);
   const auto in_bm25 = f.group("BM25");
   f("k", top, "hits per unit, including the unit itself").between(1, 10e3);

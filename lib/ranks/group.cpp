@@ -351,8 +351,8 @@ void RankOptions::fields(core::FieldList& f) {
 void BackendOptions::fields(core::FieldList& f) {
   const auto in_processes = f.group("Processes");
   f("rank-backend", backend,
-      "library that moves tensors of GPUs between ranks: nccl; gloo, through the host; auto: nccl on "
-      "GPUs if all ranks have it",
+      "library that transfers GPU tensors between ranks: nccl; gloo: through host memory; auto: "
+      "nccl on GPUs if all ranks have it",
       {"auto", "gloo", "nccl"});
 }
 

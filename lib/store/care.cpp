@@ -29,8 +29,8 @@ void RemovalOptions::fields(core::FieldList& f) {
   f("document", documents, "number of a document to remove, counted from 0; may be repeated")
       .between(0, 1e12);
   f("generation", generation,
-      "generation of the store to which the document numbers refer; auto: the current one, unless "
-      "the last removal had the same numbers")
+      "generation of the store to which the document numbers refer; auto: the current one, or the "
+      "one before the last removal if that removal had the same numbers")
       .auto_or(1, 0x1p53);
 }
 

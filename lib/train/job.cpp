@@ -402,7 +402,7 @@ void Job::fields(core::FieldList& f) {
   recipe.fields(f);
   {
     const auto in_layers = f.group("Memory layers");
-    f("background", background, "with --only-memory-rows: text or shard of what the model knows");
+    f("background", background, "with --only-memory-rows: text or shard that the model knows");
   }
   const auto in_run = f.group("Run");
   f("from", from, "initialize from a model (of Tessera or transformers): fine-tuning");

@@ -135,8 +135,8 @@ void Recipe::fields(core::FieldList& f) {
   {
     const auto in_rows = f.group("Memory layers");
     f("only-memory-rows", only_memory_rows,
-        "with --from and --background: train only memory layers' tables, and of each these many rows "
-        "a micro-batch, which it reads most beside the background; none: train all weights")
+        "with --from and --background: train only the N rows of each memory layer's tables that a "
+        "micro-batch reads most, relative to the background; none: train all weights")
         .none_or(1, 1e12);
   }
   const auto in_run = f.group("Run");

@@ -72,8 +72,8 @@ void AnswererOptions::fields(core::FieldList& f) {
   model::adapter_field(f, adapter);
   model::tokenizer_field(f, tokenizer);
   f("boundary", boundary,
-      "first token of a continuation: count: the number of tokens of its context alone; prefix: "
-      "the first token that differs from those of the context",
+      "beginning of a continuation: count: after as many tokens as its context has alone; prefix: "
+      "at the first token that differs from those of the context",
       {"count", "prefix"});
   f("special", special, "parse the text of special tokens, such as <|im_start|>, as these tokens");
   f("chat", chat,

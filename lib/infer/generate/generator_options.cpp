@@ -36,10 +36,10 @@ void LogitRules::check(std::int64_t vocabulary, bool flags) const {
 }
 
 void LogitOptions::fields(core::FieldList& f) {
-  f("presence-penalty", presence, "subtract X from the logits of tokens that the text has")
+  f("presence-penalty", presence, "subtract X from the logit of each token that the text has")
       .between(-100, 100);
   f("frequency-penalty", frequency,
-      "subtract X from the logits of tokens for each time that the text has them")
+      "subtract X from the logit of a token for each of its occurrences in the text")
       .between(-100, 100);
   f("repetition-penalty", repetition,
       "divide positive logits of tokens of the prompt and the text by X, multiply others by it")
@@ -116,7 +116,7 @@ void TranslationOptions::fields(core::FieldList& f) {
   f("source", source, "translate: each prompt is a source sentence of an encoder-decoder");
   f.rest_needs("source");
   f("max-len-a", max_len_a,
-      "bound a translation by a x + b tokens, x being the tokens of the source")
+      "limit a translation to a x + b tokens, where x is the number of source tokens")
       .between(0, 1e6);
   f("max-len-b", max_len_b, "see --max-len-a").between(0, 1e6);
   f("max-source", max_source, "maximum tokens of a source; a longer source is an error")
@@ -166,8 +166,8 @@ void GeneratorOptions::fields(core::FieldList& f) {
 
 void GeneratorOptions::key_field(core::FieldList& f) {
   f("kv-dtype", keys,
-      "data type of the keys and values that the model keeps, a transformer on the CPU; float16, up "
-      "to 65,504 in magnitude, takes half of the memory; further models keep float32",
+      "data type of the KV cache of a transformer on the CPU; float16 takes half of the memory and "
+      "holds magnitudes up to 65,504; further models keep float32",
       {"float32", "float16"});
 }
 

@@ -292,8 +292,8 @@ void StoreBuildOptions::fields(core::FieldList& f) {
   reach.fields(f);
   const auto in_parts = f.group("Parts");
   f("part", part,
-      "I/N: build the store of the I-th of N parts of the text; launcher: part of this task of "
-      "srun or of a job array");
+      "I/N: build the store of the I-th of N parts of the text; launcher: I/N of this task of "
+      "srun or a job array");
 }
 
 std::string StoreBuildOptions::folder(const std::string& output) const {

@@ -23,8 +23,8 @@ void add_gates(Totals& totals, const PartRecord& record) {
 void PartOptions::fields(core::FieldList& f) {
   const auto in_parts = f.group("Parts");
   f("part", part,
-      "I/N: score the I-th of N parts, for --sum, with constant weights of memories unless tuned; "
-      "launcher: part of this task of srun or of a job array");
+      "I/N: score the I-th of N parts, for --sum; weights of memories are constant unless tuned; "
+      "launcher: I/N of this task of srun or a job array");
   f("sum", sum, "sum the results of all parts: FILEs are the outputs of --part");
   f("datastore-ranks", datastore_ranks,
       "with --ranks: each rank holds only the stores of its own --datastore, and searches "

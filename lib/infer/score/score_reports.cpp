@@ -10,10 +10,10 @@ void ReportOptions::fields(core::FieldList& f) {
   f("ablate", ablate,
       "print the loss without memory, with each source alone and with all sources, with "
       "significance tests");
-  f("counts", counts, "training shard whose tokens --by frequency counts");
+  f("counts", counts, "training shard that gives the frequencies for --by frequency");
   f("retrieval-at", retrieval_at,
-      "print the fraction of tokens found among the labels of the N nearest entries, such as "
-      "1,8,64,1024")
+      "for each N, such as 1,8,64,1024, print the fraction of tokens that are among the labels of "
+      "the N nearest entries")
       .between(1, 65536);
   f("fail-above", fail_above, "exit with 1 if the perplexity is higher").none_or_above(0, 1e12);
   f("timings", timings, "file for the timings: seconds, tokens_per_s");

@@ -39,8 +39,8 @@ void CompleterOptions::fields(core::FieldList& f) {
   f("system", system, "system message of conversations without one");
   f("batch", generator.batch, "texts decoded in one batch").between(1, 65536);
   f("keep-prompts", kept,
-      "computed prompts kept for requests whose prompts begin alike, such as the next turn of a "
-      "chat")
+      "number of prompt caches kept for requests that begin with the same tokens, such as the next "
+      "turn of a chat")
       .none_or(1, 4096);
   f("window", generator.window, "context length in tokens; auto: the trained length")
       .auto_or(1, 1e9);

@@ -154,7 +154,7 @@ void MemoryOptions::fields(core::FieldList& f) {
       "interpolation weights: constant, or learned online from past tokens; auto: online unless "
       "weights are given or tuned",
       {"auto", "online", "constant"});
-  f("gate", gate, "gate of eval-ppl --tune, for a weight whose value is gate; may be repeated");
+  f("gate", gate, "fitted gate from eval-ppl --tune, for a weight set to gate; may be repeated");
   f("tuned-on", tuned_on, "fingerprint of the tuning data, for the signature");
 }
 

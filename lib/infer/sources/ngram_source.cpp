@@ -182,8 +182,8 @@ class NgramKind : public WeightedKind<NgramOptions, NgramPlan, NgramSource> {
     f("ngrams", own(o).folders,
         "folder of an index of n-grams (build-ngrams); may be repeated; see tessera-memories(7)");
     f("ngrams-lambda", *own(o).lambda.target(),
-        "interpolation weight of the n-grams: one, or 20 by the length of the matched suffix and "
-        "by whether only one token follows it (from --tune), or gate");
+        "interpolation weight of the n-grams: one value; 20 (from --tune), by the length of the "
+        "matched suffix and by whether only one token follows it; or gate");
   }
 
   bool share_given(const MemoryOptions& o) const override {

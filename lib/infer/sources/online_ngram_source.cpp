@@ -246,9 +246,9 @@ class OnlineNgramKind
   void fields(MemoryOptions& o, core::FieldList& f) const override {
     const auto in_memories = f.group("Memories");
     f("online-ngrams", own(o).on, "mix in the n-grams of the text so far");
-    f(kTextTokens, own(o).tokens, "last tokens of the text whose n-grams count").between(1, 16e6);
+    f(kTextTokens, own(o).tokens, "number of last tokens whose n-grams are used").between(1, 16e6);
     f("online-ngrams-lambda", *own(o).lambda.target(),
-        "interpolation weight of these n-grams: one, or 20 as of --ngrams-lambda");
+        "interpolation weight of these n-grams: one value, or 20 as in --ngrams-lambda");
   }
 
   void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {

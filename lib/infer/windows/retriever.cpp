@@ -185,19 +185,19 @@ nn::Hidden without_prefixes(const nn::Hidden& hidden, const PrefixedBatch& prefi
 
 void TurnOptions::fields(core::FieldList& f) {
   const auto in_retrieval = f.group("Retrieval");
-  f("retrieve-k", k, "most passages in the last turn of a chat").between(1, 1000);
+  f("retrieve-k", k, "maximum passages in the last turn of a chat").between(1, 1000);
   f("retrieve-candidates", candidates,
-      "in a chat, passages by BM25 of which those are used after which the turn is most probable")
+      "in a chat, passages that BM25 finds; those after which the turn is most probable are used")
       .between(1, 1000);
   f("retrieve-within", within,
-      "in a chat, leave out passages after which the turn is less probable than after the best by "
-      "more than this, in nats")
+      "in a chat, use a passage only if the turn's log-probability after it is at most this many "
+      "nats below that after the best passage")
       .between(0, 1e6);
   f("retrieve-evidence", evidence,
-      "in a chat, least evidence that a passage answers the turn; none: passages are always used")
+      "in a chat, minimum evidence that a passage answers the turn; none: always use passages")
       .none_or_above(0, 1e6);
   f("retrieve-template", form,
-      "file of a Jinja template that makes the last turn of a chat of `passages` and `question`");
+      "file of a Jinja template that turns `passages` and `question` into the last turn of a chat");
 }
 
 text::Chat::Revision TurnOptions::settle(RetrieveOptions& retrieve, bool chat) const {

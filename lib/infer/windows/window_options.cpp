@@ -46,7 +46,7 @@ void WindowOptions::fields(core::FieldList& f, bool documents) {
       .auto_or(1, 16e6);
   f("stride", stride,
       "tokens by which the window advances; only new tokens are scored; auto: the window, or "
-      "half of it with --carry on if the state forgets")
+      "half of it with --carry on if the state can drop its oldest tokens")
       .auto_or(1, 16e6);
   if (documents)
     f("reset", restart,
@@ -69,7 +69,7 @@ void WindowOptions::fields(core::FieldList& f, bool documents) {
 void WindowOptions::protocol_field(core::FieldList& f, std::vector<std::string> names) {
   const auto in_windows = f.group("Windows");
   f("protocol", protocol,
-      "windows, BOS tokens and scored tokens as in another program; explicit options take precedence",
+      "use the windows, BOS and scored tokens of another program; explicit options take precedence",
       std::move(names));
 }
 
@@ -135,7 +135,7 @@ void RetrieveOptions::turn_fields(core::FieldList& f) {
       "index of passages (bm25-search build); the best ones are put into the last turn of a chat; "
       "see tessera-memories(7)");
   f.rest_needs("retrieve");
-  f("retrieve-tokens", tokens, "most tokens of a passage; auto: 256").auto_or(1, 16e6);
+  f("retrieve-tokens", tokens, "maximum tokens of a passage; auto: 256").auto_or(1, 16e6);
 }
 
 void RetrieveOptions::settle(WindowOptions& windows) const {

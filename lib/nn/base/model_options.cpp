@@ -186,7 +186,7 @@ void GlaOptions::fields(core::FieldList& f) {
       {"sum", "delta"});
   f("gla-decay", decay,
       "gla: decay of a head's state: gated: learned from the input; fixed: constant, with "
-      "rotary keys (RetNet); none",
+      "rotary keys (RetNet); none: no decay",
       {"gated", "fixed", "none"});
   f("gla-convolution", convolution,
       "mamba, mamba2, kda, h3, hyena, --gla-update delta: kernel size of the short convolutions of "
@@ -196,12 +196,12 @@ void GlaOptions::fields(core::FieldList& f) {
 
 void StateMemoryOptions::fields(core::FieldList& f) {
   f("state-memory", kind,
-      "gla, lstm: past states that layers read: segments: at ends of segments; fenwick: of a tree",
+      "gla, lstm: past states that layers read: segments: at segment ends; fenwick: per tree level",
       {"none", "segments", "fenwick"});
   f.rest_needs("state-memory");
   f("state-every", every, "segments: keep the state after every N tokens").between(1, kMostTokens);
-  f("state-segments", segments, "segments: states kept, the newest").between(1, 65536);
-  f("state-levels", levels, "fenwick: levels; the last has all older tokens").between(2, 48);
+  f("state-segments", segments, "segments: number of newest states kept").between(1, 65536);
+  f("state-levels", levels, "fenwick: tree levels; the last has all older tokens").between(2, 48);
 }
 
 void Mamba2Options::fields(core::FieldList& f) {
@@ -212,8 +212,8 @@ void Mamba2Options::fields(core::FieldList& f) {
 
 void MixerOptions::fields(core::FieldList& f) {
   f("mixer", list,
-      "hybrid: mixers of the layers, repeated in turn: a list with commas of gla, delta, retnet, "
-      "linear and architectures of constant state");
+      "hybrid: comma-separated mixers, repeated over the layers: gla, delta, retnet, linear, or an "
+      "architecture with a state of constant size");
   f("mixer-window", window, "window: tokens that a token attends to, itself included")
       .between(1, kMostTokens);
   f("channel-state", state, "mamba, s4d, h3: size of each channel's state").between(1, kMostWidth);

@@ -264,7 +264,7 @@ void TextOptions::fields(core::FieldList& f) {
       .bytes(1 << 20, 0x1p40);
   f("part", part,
       "I/N: encode the documents that begin in the I-th of N equal parts of the input bytes, "
-      "for shard merge; launcher: part of this task of srun or of a job array");
+      "for shard merge; launcher: I/N of this task of srun or a job array");
 }
 
 void TextOptions::check(bool encodes) const {
