@@ -4,7 +4,8 @@
 # Turn by turn; the best of three rounds (ROUNDS) is compared, since whatever else runs only slows down. The package
 # xllamacpp is built for AVX2; where the peers have llama-cpp-python, which is built for the processor, it is compared too.
 # llama/first-*: seconds to the first token after a prompt of 10 tokens, the file's opening included, and of `sample` the
-# start of the program too; beside llama-cpp-python alone. MODEL names another GGUF file, THREADS the threads.
+# start of the program too; beside llama-cpp-python alone. `sample` converts the weights of MODEL, unless they are the file's;
+# llama.cpp reads a file that has been converted. MODEL names another GGUF file, THREADS the threads.
 set -euo pipefail
 # shellcheck source=tests/bench/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -20,7 +20,8 @@ void DynamicOptions::fields(core::FieldList& f) {
   f("dynamic-rate", rate, "learning rate").between(0, 10);
   f("dynamic-weights", weights, "train all, norms and biases, or LoRA", {"all", "norms", "lora"});
   f("dynamic-optimiser", optimiser, "optimiser of the steps", {"sgd", "adam"});
-  f("dynamic-decay", decay, "mean decay to the original weights, per step").between(0, 1);
+  f("dynamic-decay", decay, "mean fraction of the way back to the original weights, per step")
+      .between(0, 1);
 }
 
 void DynamicOptions::check(bool unusual, const std::string& dtype) const {

@@ -23,6 +23,7 @@ inline bool has_tile_products() {
 }
 
 #if defined(__x86_64__)
+/// The shapes of all tiles: 16 lines of 64 bytes.
 constexpr struct alignas(64) TileShapes {
   std::uint8_t palette = 1, start = 0, reserved[14] = {};
   std::uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
