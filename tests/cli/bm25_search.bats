@@ -5,7 +5,7 @@ load helpers
 
 setup_file() {
   cd "$BATS_FILE_TMPDIR"
-  cat "$root"/man/*.scd "$root"/CONTRIBUTING.md >text
+  novel 4000 >text
   tokenize -q --learn bpe --vocab-size 600 text -o bpe.json
   tokenize -q -t bpe.json --format lines text -o lines.shard.zst
   bm25-search build -q lines.shard.zst -o lines.bm25
@@ -54,7 +54,7 @@ END
   [ "$(field passage <info)" -eq 30 ]
   [ "$(field documents <info)" -eq "$(wc -l <text)" ]
   [ "$(field data <info)" = "$(shard info --json lines.shard.zst | field fingerprint)" ]
-  echo 'interpolated memories of a model' >query
+  echo 'the professor of comparative anatomy' >query
   bm25-search find -q -i windows.bm25 query >words
   [ "$(wc -l <words)" -eq 10 ]
   python3 -c 'import json, sys; assert all(json.loads(line)["length"] <= 30 for line in sys.stdin)' <words

@@ -24,6 +24,9 @@ text_shards() {
   tokenize -q -t bytes valid.txt -o valid.shard.zst
 }
 
+# novel LINES: the first lines of a novel, a text that stays as it is (pages of the project change).
+novel() { zstdcat "$root/examples/novels/the-lost-world.txt.zst" | sed -n "1,${1}p"; }
+
 # near A B TOLERANCE
 near() {
   python3 -c 'import sys; a, b, t = map(float, sys.argv[1:]); sys.exit(not abs(a - b) <= t * abs(b))' "$@"

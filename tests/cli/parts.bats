@@ -357,7 +357,7 @@ packs() {
 }
 
 @test "bm25-pack: the hits of 1, 3 and 300 parts make the order that one process makes" {
-  cat "$root"/man/tessera.7.scd "$root"/CONTRIBUTING.md | tokenize -q -t bytes -o pack.shard.zst
+  novel 500 | tokenize -q -t bytes -o pack.shard.zst
   local small=(--segment 200 pack.shard.zst)
   packs 1 "${small[@]}"
   packs 3 "${small[@]}"
@@ -377,7 +377,7 @@ packs() {
 
 @test "bm25-pack: hits that are damaged, not all there or of another search are refused, and nothing is written" {
   local part small=(--segment 200 pack.shard.zst)
-  cat "$root"/man/tessera.7.scd | tokenize -q -t bytes -o pack.shard.zst
+  novel 250 | tokenize -q -t bytes -o pack.shard.zst
   for part in 1 2 3; do bm25-pack -q --part "$part/3" "${small[@]}" -o "h.$part"; done
   bm25-pack -q --part 2/2 "${small[@]}" -o half.2
   bm25-pack -q --part 3/3 --k 5 "${small[@]}" -o top.3
@@ -574,7 +574,7 @@ shards() {
 
 @test "tokenize: a large text is cut anywhere, and a mistake is told with its line, by the part that has it" {
   local i
-  for ((i = 0; i < 100; ++i)); do cat "$root"/man/train.1.scd; done >large
+  for ((i = 0; i < 20; ++i)); do novel 5000; done >large
   tokenize -q --learn bpe --vocab-size 400 text -o bpe.json
   shards 3 -t bpe.json --document-separator 'the' large text
   shards 2 -t bpe.json --format lines large

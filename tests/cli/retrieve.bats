@@ -7,7 +7,7 @@ setup_file() {
   export OMP_NUM_THREADS=1
   cd "$BATS_FILE_TMPDIR"
   "$root"/tests/cli/tiny_gpt2 model # positions for 64 tokens
-  grep -E '^.{40,}' "$root"/CONTRIBUTING.md >text
+  novel 200 | grep -E '^.{40,}' | sed '40s/^/- /' >text # the first byte that is scored follows no word
   head -n 60 text | tokenize -q -t bytes --format lines -o train.shard.zst
   sed -n 40,64p text | tokenize -q -t bytes --format lines -o test.shard.zst
   bm25-search build -q --passage 20 train.shard.zst -o train.bm25
@@ -116,7 +116,7 @@ assert tokens == 40 and abs(log_prob + loss * tokens) < 1e-3, sys.argv
 END
   for flags in '--retrieve-mix 3' '--beam 2' '--cache 20' '-n 3 --dtype int8'; do
     # shellcheck disable=SC2086  # words
-    sample -q -m model -t bytes --retrieve train.bm25 --retrieve-every 6 --max-tokens 20 --json $flags --prompt 'the tests' >"$flags.json"
+    sample -q -m model -t bytes --retrieve train.bm25 --retrieve-every 6 --max-tokens 20 --json $flags --prompt 'his own company' >"$flags.json"
     "$root/tests/cli/follows_schema" "$root/man/schemas/sample.json" <"$flags.json"
   done
   for flags in '--cache 20' '--memory none --ensemble model:0.3'; do
@@ -135,7 +135,7 @@ import sys
 log_prob, loss, tokens = map(float, sys.argv[1:])
 assert abs(log_prob + loss * tokens) < 1e-3, sys.argv
 END
-  echo '{"context": "the tests of the", "choices": [" programs are in bats", " cat"], "gold": 0}' >choices
+  echo '{"context": "his own company, my", "choices": [" programs are in bats", " cat"], "gold": 0}' >choices
   score -q -m model -t bytes --retrieve train.bm25 --retrieve-every 6 --cache 20 choices >behind
   score -q -m model -t bytes --cache 20 choices >alone
   ! cmp -s behind alone || false

@@ -233,7 +233,8 @@ goes_on() {
 }
 
 @test "arrays of parts of a shard, an order and a store, and what is made of them" {
-  local last text=$root/man/train.1.scd
+  local last text=$PWD/novel.txt
+  novel 1000 >"$text"
   "$root"/tests/cli/tiny_gpt2 model
   # in_parts OUT PROGRAM OPTIONS... -- OPTIONS...: those of the parts, and those of the job that puts them together.
   in_parts() {
