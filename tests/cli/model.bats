@@ -263,11 +263,17 @@ END
   says 78 '"use_dora": true is not supported' eval-ppl -q -m llama --adapter lora x.shard.zst
 }
 
-@test "a Mamba as train makes it is exported, and takes an adapter" {
-  for arch in mamba mamba2; do
+@test "a Mamba and a Qwen 3.5 as train makes them are exported, and take an adapter" {
+  for arch in mamba mamba2 hybrid; do
     small=(--arch $arch --layers 1 --d-model 24 --heads 2 --segment 16 --batch 2 --steps 2)
+    family=$arch
+    if [ $arch = hybrid ]; then
+      family=qwen3_5_text
+      small+=(--layers 2 --mixer delta,gated-attention --norm-kind rms-one --feed-forward gated --activation silu --no-bias
+        --delta-key-heads 1 --delta-value-heads 2 --delta-d-key 6 --delta-d-value 8 --kv-heads 1 --d-head 16 --rope-partial-factor 0.25)
+    fi
     train -q -j 1 "${small[@]}" x.shard.zst -o scaled-$arch
-    model export -q scaled-$arch --family $arch -o out-$arch
+    model export -q scaled-$arch --family $family -o out-$arch
     model verify out-$arch | grep -q ': ok'
     near "$(loss out-$arch)" "$(loss scaled-$arch)" 1e-6
     train -q -j 1 "${small[@]}" --no-scale-embedding --init gpt2 x.shard.zst -o plain-$arch

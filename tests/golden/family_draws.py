@@ -72,6 +72,9 @@ BASES = {
     "olmoe": MOE + " --qk-norm whole --no-experts-normalised",
     "mamba": "--arch mamba --channel-state 8 --no-scale-embedding",
     "mamba2": "--arch mamba2 --state-size 8 --no-scale-embedding",
+    "qwen3_5_text": "--arch hybrid --mixer delta,gated-attention --norm-kind rms-one --feed-forward gated --activation silu"
+    " --no-bias --no-scale-embedding --rope-partial-factor 0.5 --delta-key-heads 2 --delta-value-heads 4 --delta-d-key 3"
+    " --delta-d-value 5",
 }
 # Options that are drawn in addition; those of a line replace one another.
 CHANGES = [
@@ -355,6 +358,7 @@ WIDE = dict(
     hidden_size=16, intermediate_size=24, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
     max_position_embeddings=64, head_dim=4,
 )
+DELTA = dict(linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=3, linear_value_head_dim=5)
 # What a small model of the family needs; of a class that has no such key, not the key.
 SMALL = {
     "gpt2": dict(n_embd=16, n_head=4, n_layer=4, n_inner=24, n_positions=64),
@@ -369,6 +373,7 @@ SMALL = {
     "olmoe": WIDE | dict(num_experts=4, num_experts_per_tok=2),
     "mamba": dict(hidden_size=16, num_hidden_layers=2, state_size=8),
     "mamba2": dict(hidden_size=16, num_hidden_layers=2, num_heads=4, head_dim=8, n_groups=1, state_size=8),
+    "qwen3_5_text": WIDE | DELTA | dict(head_dim=8),
     "ministral3": WIDE
     | dict(rope_parameters=YARN | dict(original_max_position_embeddings=64, llama_4_scaling_beta=0.1)),
 }
@@ -479,6 +484,7 @@ NEEDED_OF = {
     "olmoe": dict(num_experts=8),
     "mamba": dict(vocab_size=32, hidden_size=16, num_hidden_layers=2),
     "mamba2": dict(vocab_size=32, hidden_size=16, num_hidden_layers=2, num_heads=4, head_dim=8, n_groups=1),
+    "qwen3_5_text": DELTA | dict(num_hidden_layers=4),
 }
 # What each family's case "every" has besides.
 EVERY_OF = {
@@ -487,6 +493,8 @@ EVERY_OF = {
     "mamba": dict(hidden_act="silu", state_size=6, conv_kernel=3, layer_types=ABSENT),
     "mamba2": dict(hidden_act="silu", head_dim=8, state_size=6, conv_kernel=3, layer_types=ABSENT),
     "gpt_neox": dict(head_dim=8),
+    "qwen3_5_text": dict(head_dim=8, attention_bias=False, hidden_act="silu", linear_conv_kernel_dim=3,
+                         layer_types=["full_attention", "linear_attention", "linear_attention"]),
     "olmoe": dict(head_dim=4),
     "phi": dict(head_dim=12),
     "phi3": dict(head_dim=8),
@@ -515,7 +523,7 @@ def cases():
         every = needed(family) | dict(num_hidden_layers=3, num_attention_heads=4) | EVERY
         every |= dict(tie_word_embeddings=tied) | EVERY_OF.get(family, {})
         yield family, "every", {key: value for key, value in every.items() if value != ABSENT}
-        if family not in ("gpt2", "gpt_neo", "opt", "ministral3", "mamba", "mamba2"):
+        if family not in ("gpt2", "gpt_neo", "opt", "ministral3", "mamba", "mamba2", "qwen3_5_text"):
             own = dict(rope_scaling=LONG, original_max_position_embeddings=48) if family == "phi3" else {}
             own |= dict(head_dim=2) if family == "mixtral" else {}
             yield family, "scaled", needed(family) | SCALED | own

@@ -41,7 +41,7 @@ made() { # NAME...: their folders, as hf_families.py takes them
 
 @test "sample without chance goes on as transformers' generate does, one text or several" {
   names=(llama llama_yarn mistral qwen2 qwen3 olmo2 gpt_neox opt phi3 phi3_longrope phi ministral3 gpt_neo gemma gemma2 gemma3_text
-    mixtral qwen3_moe_stacked olmoe mamba mamba2)
+    mixtral qwen3_moe_stacked olmoe mamba mamba2 qwen3_5_text qwen3_5_every_third)
   # shellcheck disable=SC2086  # a word an id
   peer generate "$(made "${names[@]}")" 16 $ids >expected
   printf '%s\n%s\nA dog\n' "$text" "$text" >prompts

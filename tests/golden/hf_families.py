@@ -114,6 +114,32 @@ KINDS = {
     "olmoe": ("olmoe", dict(num_experts=5, num_experts_per_tok=2)),
     "mamba": ("mamba", dict(state_size=3, expand=3)),
     "mamba2": ("mamba2", dict(num_heads=4, head_dim=8, n_groups=1, state_size=6)),
+    "qwen3_5_text": (
+        "qwen3_5_text",
+        dict(
+            head_dim=8,
+            linear_key_head_dim=4,
+            linear_value_head_dim=6,
+            linear_num_key_heads=2,
+            linear_num_value_heads=6,
+            layer_types=["linear_attention", "full_attention"],
+            rope_parameters=dict(rope_type="default", rope_theta=500.0, partial_rotary_factor=0.5),
+        ),
+    ),
+    "qwen3_5_every_third": (
+        "qwen3_5_text",
+        dict(
+            num_hidden_layers=4,
+            full_attention_interval=3,
+            head_dim=16,
+            linear_conv_kernel_dim=3,
+            linear_num_key_heads=3,
+            linear_num_value_heads=3,
+            linear_key_head_dim=5,
+            linear_value_head_dim=4,
+            tie_word_embeddings=True,
+        ),
+    ),
 }
 # Saved as the modules of transformers 5 have them: the experts of a layer are one tensor.
 STACKED = ["mixtral_stacked", "qwen3_moe_stacked"]

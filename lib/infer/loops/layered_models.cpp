@@ -172,6 +172,11 @@ bool always(const nn::Model&) { return true; }
 
 bool one_state(const nn::Model& model) { return model.options.state_memory.kind == "none"; }
 
+bool usual_heads(const nn::Model& model) {
+  const auto& gla = model.options.gla;
+  return one_state(model) && gla.key_heads + gla.value_heads + gla.d_key + gla.d_value == 0;
+}
+
 bool unbounded(const nn::Model& model) {
   return dynamic_cast<const nn::Mosaic&>(*model.architecture).bound().slots == 0;
 }
@@ -183,7 +188,7 @@ struct Layered {
 };
 
 constexpr Layered kLayered[] = {
-    {"gla", layered_gla, one_state},
+    {"gla", layered_gla, usual_heads},
     {"lstm", layered_lstm, one_state},
     {"mosaic", layered_mosaic, unbounded},
     {"mosaic2", layered_mosaic2, always},

@@ -18,7 +18,8 @@ const std::vector<Family>& families() {
       {"gpt_neox", neox_keys}, {"opt", opt_keys}, {"gpt_neo", neo_keys}, {"gemma", gemma1_keys},
       {"gemma2", gemma2_keys}, {"gemma3_text", gemma3_keys}, {"phi", phi_keys},
       {"mixtral", mixtral_keys}, {"qwen3_moe", qwen3_moe_keys}, {"olmoe", olmoe_keys},
-      {"mamba", mamba_keys}, {"mamba2", mamba2_keys}, {"rwkv7", rwkv7_keys}};
+      {"mamba", mamba_keys}, {"mamba2", mamba2_keys}, {"rwkv7", rwkv7_keys},
+      {"qwen3_5_text", qwen3_5_keys}};
   return all;
 }
 
@@ -72,7 +73,11 @@ core::OrderedJson function_of(const nn::ModelOptions& options) {
   kept.shape.d_model = options.shape.d_model;
   kept.shape.heads = options.shape.heads;
   kept.shape.d_ff = options.shape.ffn_width();
-  if (options.arch != "transformer") {
+  if (options.arch == "hybrid") {
+    take_transformer(kept, options);
+    kept.gla = options.gla, kept.state_memory = options.state_memory;
+    kept.mixers.list = fmt::format("{}", fmt::join(options.layer_mixers(), ","));
+  } else if (options.arch != "transformer") {
     if (options.arch == "mamba") kept.shape.heads = nn::ShapeOptions().heads;  // has none
     kept.mamba2 = options.mamba2, kept.mixers = options.mixers;
     kept.transformer.bias = options.transformer.bias;
@@ -106,11 +111,16 @@ bool is_of_experts(const std::vector<std::string>& theirs) {
   return theirs[0].find(".E.") != std::string::npos;
 }
 
-std::vector<std::int64_t> rows_of(
-    std::size_t pieces, const nn::ModelOptions& options, std::int64_t rows) {
+// Returns the rows of a weight's parts in the file. Hybrids: those of Qwen 3.5, whose queries have
+// gates between them.
+std::vector<std::int64_t> rows_of(const std::string& ours, std::size_t pieces,
+    const nn::ModelOptions& options, std::int64_t rows) {
+  const bool hybrid = options.arch == "hybrid";
+  const auto values = options.gla.value_heads * options.gla.d_value;
+  if (hybrid && ours.ends_with(".c_in")) return {rows - values, values};
   if (pieces != 3) return std::vector(pieces, rows / static_cast<std::int64_t>(pieces));
   const auto heads = nn::head_shape(options.shape, options.transformer);
-  return {heads.d_query(), heads.d_key(), heads.d_key()};
+  return {(hybrid ? 2 : 1) * heads.d_query(), heads.d_key(), heads.d_key()};
 }
 
 // Returns how the family's class differs from the options: it computes what reading gives of the
@@ -150,11 +160,11 @@ std::vector<std::string> family_names() {
 
 const Family& family_named(const std::string& type, const std::string& origin) {
   if (const auto* family = core::find_by(families(), type, &Family::type)) return *family;
-  if (type.starts_with("qwen3_5") || type.starts_with("qwen3_next"))
+  if (type == "qwen3_5")
     core::bad_config(
-        "{}: \"model_type\": \"{}\" is not supported: no architecture here has layers of gated "
-        "delta with fewer heads of keys than of values beside full attention with a gate",
-        origin, type);
+        "{}: \"model_type\": \"qwen3_5\" also reads images; its text part is supported: save it with "
+        "transformers' Qwen3_5ForCausalLM",
+        origin);
   core::bad_config("{}: \"model_type\": \"{}\" is not supported; supported: {}", origin, type,
       fmt::join(family_names(), ", "));
 }
@@ -340,7 +350,7 @@ std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& optio
   auto layout = found == row.layouts.end() ? Layout::as_is : found->second;
   if ((layout == Layout::transposed || layout == Layout::taps) && kind == ".bias")
     layout = Layout::as_is;
-  const auto sizes = rows_of(theirs.size(), options, rows / count);
+  const auto sizes = rows_of(ours, theirs.size(), options, rows / count);
   std::vector<Piece> pieces;
   std::int64_t begin = 0;
   for (std::int64_t expert = 0; expert < count; ++expert)

@@ -107,6 +107,7 @@ std::string bare_name(const Family& family, const std::string& tensor);
 FamilyKeys gpt2_keys, neox_keys, opt_keys, neo_keys, phi_keys, mamba_keys, mamba2_keys;
 FamilyKeys ministral3_keys, qwen2_keys, qwen3_keys, olmo_keys, smollm3_keys, granite_keys,
     phi3_keys;
+FamilyKeys qwen3_5_keys;
 FamilyKeys gemma1_keys, gemma2_keys, gemma3_keys, mixtral_keys, qwen3_moe_keys, olmoe_keys;
 FamilyFactors granite_factors;
 /// Common part of the relatives of Llama, and Llama's own: what the row describes of shape, biases,

@@ -15,7 +15,22 @@ Tensor turned_back(const Tensor& state, const Tensor& count, std::int64_t steps)
   return by.apply(heads.transpose(2, 3)).transpose(2, 3).reshape(state.sizes());
 }
 
+// Returns the shape with the heads of a delta's values.
+ShapeOptions delta_shape(const ModelOptions& options) {
+  auto shape = options.shape;
+  if (options.gla.value_heads > 0) shape.heads = options.gla.value_heads;
+  return shape;
+}
+
+std::int64_t key_heads_of(const ModelOptions& options) {
+  return options.gla.key_heads > 0 ? options.gla.key_heads : delta_shape(options).heads;
+}
+
 void check_gla(const ShapeOptions& shape, const GlaOptions& options) {
+  if (options.update == "delta" && shape.heads % std::max<std::int64_t>(1, options.key_heads) != 0)
+    core::bad_config("delta-key-heads: {} does not divide the {} heads of values",
+        options.key_heads, shape.heads);
+  if (options.update == "delta" && options.d_key > 0 && options.d_value > 0) return;
   if (shape.heads < 1 || shape.d_model % (2 * shape.heads) != 0)
     core::bad_config("heads: twice {} does not divide d-model {}", shape.heads, shape.d_model);
   if (options.decay != "fixed") return;
@@ -81,19 +96,24 @@ Tensor GatedLinearAttention::forward(
   return c_proj_->forward(norm_->forward(out.o).reshape(x.sizes()) * torch::silu(parts[3]));
 }
 
-GatedDelta::GatedDelta(const ModelOptions& options) : Mixer(options.shape) {
+GatedDelta::GatedDelta(const ModelOptions& options)
+    : Mixer(delta_shape(options), options.gla.d_key,
+          options.gla.d_value * delta_shape(options).heads),
+      key_heads_(key_heads_of(options)), keys_(key_heads_ * d_state_[0]),
+      values_(heads_ * d_state_[1]),
+      scale_(options.gla.d_key > 0 ? 1 / std::sqrt(static_cast<double>(d_state_[0])) : 1) {
   const bool decays = options.gla.decay == "gated";
-  c_in_ = add_matrix("c_in", d_, 3 * d_, false);  // q, k: d / 2 each; v, r: d each
+  c_in_ = add_matrix("c_in", d_, 2 * keys_ + 2 * values_, false);  // q, k, v, r
   gates_ = add_matrix("gates", d_, decays ? 2 * heads_ : heads_, false);
   convolution_ = register_module(
-      "convolution", std::make_shared<ShortConvolution>(2 * d_, options.gla.convolution));
+      "convolution", std::make_shared<ShortConvolution>(2 * keys_ + values_, options.gla.convolution));
   if (decays) {
     a_log_ = register_parameter("a_log", blank({heads_}));
     a_bias_ = register_parameter("a_bias", blank({heads_}));
   }
-  norm_ = register_module("norm", std::make_shared<LayerNorm>(d_ / heads_,
+  norm_ = register_module("norm", std::make_shared<LayerNorm>(d_state_[1],
                                       options.transformer.norm_epsilon, false, NormKind::rms));
-  c_proj_ = add_matrix("c_proj", d_, d_, false);
+  c_proj_ = add_matrix("c_proj", values_, d_, false);
   memory_ =
       register_module("memory", std::make_shared<StateMemory>(options.state_memory, d_, heads_));
 }
@@ -113,9 +133,13 @@ void GatedDelta::first_values() {
 }
 
 Tensor GatedDelta::forward(const Tensor& x, const MixerCall& call, const std::string& name) {
-  const auto parts = c_in_->forward(x).split_with_sizes({2 * d_, d_}, 2);
+  const auto parts = c_in_->forward(x).split_with_sizes({2 * keys_ + values_, values_}, 2);
   const auto mixed = call.convolved(parts[0], *convolution_, name);
-  const auto qkv = mixed.split_with_sizes({d_ / 2, d_ / 2, d_}, 2);
+  const auto qkv = mixed.split_with_sizes({keys_, keys_, values_}, 2);
+  const auto unit = [&](const Tensor& of) {
+    const auto heads = of_length_one(of.unflatten(2, {key_heads_, -1}));
+    return key_heads_ < heads_ ? heads.repeat_interleave(heads_ / key_heads_, 2) : heads;
+  };
   const auto gates = gates_->forward(x).split(heads_, 2);
   auto beta = torch::sigmoid(gates[0]);
   auto fading = a_log_.defined() ? -a_log_.exp() * torch::softplus(gates[1] + a_bias_)
@@ -125,7 +149,7 @@ Tensor GatedDelta::forward(const Tensor& x, const MixerCall& call, const std::st
     fading = fading * call.real;
   }
   const auto out = memory_->read(x,
-      {{of_length_one(by_head(qkv[0])), of_length_one(by_head(qkv[1])), beta, fading},
+      {{scale_ == 1 ? unit(qkv[0]) : unit(qkv[0]) * scale_, unit(qkv[1]), beta, fading},
           by_head(qkv[2]),
           [](auto& s, auto& v, auto& start) {
             return delta_scan({s[0], s[1], v, s[2], s[3], start});
@@ -133,7 +157,7 @@ Tensor GatedDelta::forward(const Tensor& x, const MixerCall& call, const std::st
       first_state(x, call, name), call, name);
   call.carry(name + ".state", out.state);
   const auto o = norm_->forward(out.o.to(x.scalar_type()));
-  return c_proj_->forward(o.reshape(x.sizes()) * torch::silu(parts[1]));
+  return c_proj_->forward(o.flatten(2) * torch::silu(parts[1]));
 }
 
 namespace {
@@ -148,18 +172,21 @@ std::shared_ptr<Mixer> make(
     const ModelOptions& options, const char* update = "", const char* decay = "") {
   auto own = options;
   own.gla = of_kind(options, update, decay);
-  check_gla(own.shape, own.gla);
+  check_gla(own.gla.update == "delta" ? delta_shape(own) : own.shape, own.gla);
   if (own.gla.update == "delta") return std::make_shared<GatedDelta>(own);
   return std::make_shared<GatedLinearAttention>(own, own.gla.decay);
 }
 
-// Each head has a matrix of half its width by its full width.
 std::int64_t carried(const ModelOptions& options, const char* update = "") {
   const std::int64_t d = options.shape.d_model;
   const bool delta = of_kind(options, update, "gated").update == "delta";
-  const auto state = d / 2 * (d / options.shape.heads);
+  const auto heads = delta ? delta_shape(options).heads : options.shape.heads;
+  const auto& gla = options.gla;
+  const auto d_key = delta && gla.d_key > 0 ? gla.d_key : d / 2 / heads,
+             d_value = delta && gla.d_value > 0 ? gla.d_value : d / heads;
+  const auto state = heads * d_key * d_value;
   return state + StateMemory::carried(options.state_memory, d, state) +
-         (delta ? (options.gla.convolution - 1) * 2 * d : 0);
+         (delta ? (gla.convolution - 1) * (2 * key_heads_of(options) * d_key + heads * d_value) : 0);
 }
 
 }  // namespace

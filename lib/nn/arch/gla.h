@@ -1,6 +1,6 @@
 #pragma once
 // Gated linear attention and the gated delta rule: mixers whose state is a matrix for each head.
-// Keys are half as wide as values.
+// Keys are half as wide as values, but for a delta's own numbers and widths of heads.
 
 #include "nn/arch/state_memory.h"
 
@@ -36,7 +36,9 @@ class GatedLinearAttention : public Mixer {
 
 /// The gated delta rule (Yang et al. 2024, "Gated Delta Networks"; without decay, "Parallelizing
 /// Linear Transformers with the Delta Rule"):
-///   q, k, v, r = c_in(x); q, k, v = swish(convolution(q, k, v)); |q| = |k| = 1 in each head;
+///   q, k, v, r = c_in(x); q, k, v = swish(convolution(q, k, v)); |q| = |k| = 1 in each head (with
+///   --delta-d-key, |q| = d_key^(-1/2)); each head of keys serves delta-value-heads /
+///   delta-key-heads heads of values, one after another;
 ///   beta, a = gates(x), for each head: beta = sigmoid(.), log decay = -exp(a_log) softplus(a +
 ///   a_bias); o = delta_scan(q, k, v, beta, log decay); c_proj(swish(r) norm(o)), RMS norms.
 /// Initial values of the decay: first_decays(). The State also holds NAME.past, the inputs that the
@@ -51,6 +53,8 @@ class GatedDelta : public Mixer, public OwnFirstValues {
   void first_values() override;
 
  private:
+  std::int64_t key_heads_, keys_, values_;  // widths over all heads
+  double scale_;                            // of q
   std::shared_ptr<Linear> c_in_, gates_, c_proj_;
   std::shared_ptr<ShortConvolution> convolution_;
   std::shared_ptr<StateMemory> memory_;

@@ -1,6 +1,6 @@
 #pragma once
-// Mixers: what a layer does to a sequence with a state of constant size. A stack of layers has one
-// mixer a layer. To add a mixer, write one file with its maker, and add its line in
+// Mixers: what a layer does to a sequence, with a state of constant size or, with attention, all
+// earlier tokens. A stack of layers has one mixer a layer. To add a mixer, write one file with its maker, and add its line in
 // mixer_stack.cpp and its name in architecture.cpp.
 
 #include "nn/layers/block.h"
@@ -22,10 +22,16 @@ struct MixerCall {
   /// first token they are 0.
   torch::Tensor after_past(
       const torch::Tensor& x, std::int64_t steps, const std::string& name) const;
+  /// Returns all real tokens that the State holds as `name`, then x: (B, S, width). The State keeps
+  /// them with the newest last; slots before a row's first token are 0.
+  torch::Tensor after_all(const torch::Tensor& x, const std::string& name) const;
   /// Returns the convolution of x (B, T, width). The State keeps the last inputs as NAME.past.
   torch::Tensor convolved(
       const torch::Tensor& x, const ShortConvolution& by, const std::string& name) const;
 };
+
+/// What ends the names of the State's tensors that grow by a slot a token: (B, S, width).
+inline constexpr const char* kReadByAttention = ".read";
 
 class Mixer : public torch::nn::Module {
  public:
@@ -70,6 +76,8 @@ struct MixerFacts {
   MakeMixer* make;
   /// Returns the numbers that a layer carries.
   std::int64_t (*carried)(const ModelOptions& options);
+  /// Returns the numbers that a layer carries for each earlier token. Null: none.
+  std::int64_t (*carried_per_token)(const ModelOptions& options) = nullptr;
   enum class Second { network, own, none } second = Second::network;  ///< the layer's second half
   MakeMixer* make_network = nullptr;                                  ///< of Second::own
   NormKind norm = NormKind::layer;
@@ -84,11 +92,13 @@ void first_decays(torch::Tensor& a_log, torch::Tensor& a_bias);
 std::vector<std::int64_t> rwkv7_ranks(std::int64_t d_model);
 
 /// The mixers, each in the file of its name; gla, delta, retnet and linear in gla.cpp.
-extern const MixerFacts delta_mixer, gla_mixer, h3_mixer, hyena_mixer, kda_mixer, linear_mixer,
-    mamba_mixer, mamba2_mixer, retnet_mixer, rwkv4_mixer, rwkv7_mixer, s4d_mixer, window_mixer;
+extern const MixerFacts delta_mixer, gated_attention_mixer, gla_mixer, h3_mixer, hyena_mixer,
+    kda_mixer, linear_mixer, mamba_mixer, mamba2_mixer, retnet_mixer, rwkv4_mixer, rwkv7_mixer,
+    s4d_mixer, window_mixer;
 
 /// Layers compute x += mixer(ln_1(x)); x += mlp(ln_2(x)), followed by a final norm. Feed-forward
-/// networks, memories in their place and norms are the transformer's, or as the mixer's facts say.
+/// networks, memories in their place and norms are the transformer's, or as the mixer's facts say;
+/// in a hybrid, --norm-kind goes before the facts.
 /// arch hybrid repeats the list --mixer over the layers. The memory key is the input of the last
 /// layer's last half, or the output. State: "h.0.state", ...
 class MixerStack : public CarryingArchitecture {
@@ -97,6 +107,9 @@ class MixerStack : public CarryingArchitecture {
 
   Hidden forward(const Batch& batch, State* state) override;
   Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
+  Carry carry() const override { return grows_ ? Carry::forget : Carry::constant; }
+  void forget(State& state, std::int64_t keep) override;
+  bool in_rings() const override { return one_state_ && !grows_; }
   /// See nn::carried_state().
   static CarriedState carried_state(const ModelOptions& options);
 
@@ -111,6 +124,7 @@ class MixerStack : public CarryingArchitecture {
   };
   std::vector<Layer> layers_;
   std::shared_ptr<LayerNorm> ln_0_, ln_f_;  // ln_0_ null: none
+  bool grows_ = false;                      // the State, with the text
 };
 
 }  // namespace nn

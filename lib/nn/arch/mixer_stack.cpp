@@ -1,7 +1,5 @@
 #include "nn/arch/mixer.h"
 
-#include <sstream>
-
 #include "core/plain_text.h"
 #include "nn/base/upload.h"
 #include "nn/layers/block_stack.h"
@@ -11,7 +9,7 @@ namespace {
 
 constexpr const MixerFacts* kMixers[] = {&gla_mixer, &mamba2_mixer, &rwkv7_mixer, &mamba_mixer,
     &kda_mixer, &window_mixer, &delta_mixer, &retnet_mixer, &linear_mixer, &rwkv4_mixer, &s4d_mixer,
-    &h3_mixer, &hyena_mixer};
+    &h3_mixer, &hyena_mixer, &gated_attention_mixer};
 
 const MixerFacts& mixer_named(const std::string& name) {
   std::vector<std::string> names;
@@ -24,13 +22,9 @@ const MixerFacts& mixer_named(const std::string& name) {
 
 /// Returns the mixer of each layer.
 std::vector<const MixerFacts*> mixers_of(const ModelOptions& options) {
-  std::vector<const MixerFacts*> list, mixers;
-  std::istringstream names(options.arch == "hybrid" ? options.mixers.list : options.arch);
-  for (std::string name; std::getline(names, name, ',');) list.push_back(&mixer_named(name));
-  if (list.empty()) core::bad_config("mixer: names no mixer");
-  for (std::size_t i = 0; i < static_cast<std::size_t>(options.shape.layers); ++i)
-    mixers.push_back(list[i % list.size()]);
-  return mixers;
+  const auto names = options.layer_mixers();
+  if (names.empty()) core::bad_config("mixer: names no mixer");
+  return core::mapped(names, [](const auto& name) { return &mixer_named(name); });
 }
 
 }  // namespace
@@ -60,12 +54,12 @@ std::shared_ptr<Linear> Mixer::add_matrix(
 }
 
 Tensor MixerCall::after_past(const Tensor& x, std::int64_t steps, const std::string& name) const {
-  const auto before = carried(name);
-  const auto all = torch::cat({before.defined() ? before.to(x.scalar_type())
-                                                : torch::zeros({x.size(0), steps, x.size(2)},
-                                                      x.options().requires_grad(false)),
-                                  x},
-      1);
+  auto before = carried(name);
+  if (!before.defined())
+    before = torch::zeros({x.size(0), steps, x.size(2)}, x.options().requires_grad(false));
+  if (before.size(1) < steps)
+    before = at::constant_pad_nd(before, {0, 0, steps - before.size(1), 0});
+  const auto all = torch::cat({before.to(x.scalar_type()), x}, 1);
   if (state == nullptr) return all;
   if (!count.defined()) {
     carry(name, all.narrow(1, x.size(1), steps).clone());
@@ -74,6 +68,14 @@ Tensor MixerCall::after_past(const Tensor& x, std::int64_t steps, const std::str
     carry(name, all.gather(1, upload(last, x.device()).unsqueeze(2).expand({-1, -1, x.size(2)})));
   }
   return all;
+}
+
+Tensor MixerCall::after_all(const Tensor& x, const std::string& name) const {
+  if (state == nullptr) return x;
+  const auto before = carried(name);
+  const auto slots = x.size(1) + (before.defined() ? before.size(1) : 0);
+  const auto all = after_past(x, slots, name);
+  return all.narrow(1, all.size(1) - slots, slots);
 }
 
 Tensor MixerCall::convolved(
@@ -89,9 +91,10 @@ MixerStack::MixerStack(const ModelOptions& options, std::int64_t vocabulary)
   const auto mixers = mixers_of(options);
   const auto& block = options.transformer;
   const auto norm = [&](const MixerFacts& of) {
-    const bool rms = of.norm == NormKind::rms;
+    const auto asked = parse_norm_kind(block.norm_kind);
+    const auto kind = asked == NormKind::layer ? of.norm : asked;
     return std::make_shared<LayerNorm>(
-        shape_.d_model, block.norm_epsilon, !rms && block.bias, of.norm);
+        shape_.d_model, block.norm_epsilon, kind == NormKind::layer && block.bias, kind);
   };
   if (mixers[0]->first_norm) ln_0_ = register_module("ln_0", norm(*mixers[0]));
   const MemoryNetworks memories(options.memory_layer, shape_, *this);
@@ -99,6 +102,7 @@ MixerStack::MixerStack(const ModelOptions& options, std::int64_t vocabulary)
   std::map<const MixerFacts*, std::int64_t> before;
   for (std::int64_t i = 0; i < shape_.layers; ++i) {
     const auto& of = *mixers[static_cast<std::size_t>(i)];
+    grows_ = grows_ || of.carried_per_token != nullptr;
     const auto& layer = layers[static_cast<std::size_t>(i)];
     auto& made = layers_.emplace_back();
     made.ln_1 = layer->register_module("ln_1", norm(of));
@@ -108,7 +112,8 @@ MixerStack::MixerStack(const ModelOptions& options, std::int64_t vocabulary)
       made.own = layer->register_module("mlp", of.make_network(options, before[&of]));
     if (of.second == MixerFacts::Second::network)
       made.mlp = memories.add(i, *layer,
-          std::make_shared<FeedForward>(shape_, parse_activation(block.activation), block.bias));
+          std::make_shared<FeedForward>(shape_, parse_activation(block.activation), block.bias,
+              block.feed_forward == "gated"));
     ++before[&of];
   }
   ln_f_ = register_module("ln_f", norm(*mixers.back()));
@@ -161,8 +166,19 @@ Hidden MixerStack::run(const torch::Tensor& ids, const MixerCall& rows) {
   return {dropped(x, shape_.head_dropout, is_training()), g};
 }
 
+void MixerStack::forget(State& state, std::int64_t keep) {
+  for (auto& [name, tensor] : state.tensors)
+    if (name.ends_with(kReadByAttention) && tensor.size(1) > keep)
+      tensor = tensor.narrow(1, tensor.size(1) - keep, keep);
+}
+
 CarriedState MixerStack::carried_state(const ModelOptions& options) {
-  return {core::sum_of(mixers_of(options), [&](auto* mixer) { return mixer->carried(options); })};
+  CarriedState state;
+  for (const auto* const mixer : mixers_of(options)) {
+    state.fixed += mixer->carried(options);
+    if (mixer->carried_per_token != nullptr) state.per_token += mixer->carried_per_token(options);
+  }
+  return state;
 }
 
 }  // namespace nn

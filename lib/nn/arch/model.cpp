@@ -24,9 +24,10 @@ void expect_of_transformer(ModelOptions& options) {
   TransformerOptions defaults;
   core::FieldList asked, usual;
   options.transformer.own_fields(asked), defaults.own_fields(usual);
+  const auto used = used_options(options);
   for (std::size_t i = 0; i < asked.all().size(); ++i) {
     const auto& field = asked.all()[i];
-    if (core::to_strings(field) != core::to_strings(usual.all()[i]))
+    if (!used.contains(field.name) && core::to_strings(field) != core::to_strings(usual.all()[i]))
       core::bad_config("{}: requires arch transformer, not {}", field.name, options.arch);
   }
   check_norm(options.transformer);

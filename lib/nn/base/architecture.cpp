@@ -17,7 +17,8 @@ constexpr ArchFacts kFacts[] = {
         "d-recurrent state-memory state-every state-segments state-levels"},
     {"gla", false, true, false,
         "heads d-ff activation-dropout memory-key activation bias norm-epsilon gla-update "
-        "gla-decay gla-convolution state-memory state-every state-segments state-levels"},
+        "gla-decay gla-convolution delta-key-heads delta-value-heads delta-d-key delta-d-value "
+        "state-memory state-every state-segments state-levels"},
     {"mamba2", false, false, false,
         "heads memory-key norm-epsilon gla-convolution state-size expand"},
     {"rwkv7", false, false, false, "heads d-ff memory-key bias norm-epsilon"},
@@ -36,7 +37,7 @@ constexpr ArchFacts kFacts[] = {
     {"hyena", false, true, false,
         "d-ff activation-dropout memory-key activation bias norm-epsilon gla-convolution "
         "filter-length"},
-    {"hybrid", false, false, false, "mixer"},
+    {"hybrid", false, false, false, "mixer norm-kind feed-forward"},
     {"mosaic", false, false, false,
         "heads attention-dropout memory-key persistent-slots scale-output"},
     {"mosaic2", false, true, false,
@@ -57,7 +58,11 @@ constexpr const char* kUsual =
 constexpr std::pair<const char*, const char*> kMixerOptions[] = {
     {"delta",
         "heads d-ff activation-dropout memory-key activation bias norm-epsilon gla-convolution "
+        "delta-key-heads delta-value-heads delta-d-key delta-d-value "
         "state-memory state-every state-segments state-levels"},
+    {"gated-attention",
+        "heads d-ff activation-dropout memory-key activation bias norm-epsilon kv-heads d-head "
+        "rope-theta rope-partial-factor"},
     {"retnet", kUsual}, {"linear", kUsual}};
 
 std::vector<std::string> words_of(std::string text, char separator = ' ') {
@@ -68,6 +73,12 @@ std::vector<std::string> words_of(std::string text, char separator = ' ') {
 }
 
 }  // namespace
+
+std::vector<std::string> ModelOptions::layer_mixers() const {
+  const auto names = words_of(arch == "hybrid" ? mixers.list : arch, ',');
+  return core::generated(names.empty() ? 0 : shape.layers,
+      [&](std::int64_t i) { return names[static_cast<std::size_t>(i) % names.size()]; });
+}
 
 Hidden Hidden::flatten() const { return {output.flatten(0, 1), key.flatten(0, 1)}; }
 
@@ -109,21 +120,26 @@ std::vector<std::string> architecture_names() {
   return core::mapped<std::string>(kFacts, &ArchFacts::name);
 }
 
-std::vector<std::string> unused_options(const ModelOptions& options) {
+std::set<std::string> used_options(const ModelOptions& options) {
   std::map<std::string, std::string> uses(std::begin(kMixerOptions), std::end(kMixerOptions));
-  std::set<std::string> known, used;
-  for (const auto& facts : kFacts) {
-    uses[facts.name] = facts.options;
-    for (const auto& name : words_of(facts.options)) known.insert(name);
-  }
-  std::vector<std::string> parts = {options.arch};
-  if (options.arch == "hybrid") {
-    auto mixers = words_of(options.mixers.list, ',');
-    mixers.resize(std::min(mixers.size(), static_cast<std::size_t>(options.shape.layers)));
-    parts.insert(parts.end(), mixers.begin(), mixers.end());
-  }
+  std::set<std::string> used;
+  for (const auto& facts : kFacts) uses[facts.name] = facts.options;
+  auto parts = options.layer_mixers();
+  parts.push_back(options.arch);
   for (const auto& part : parts)
     for (const auto& name : words_of(uses[part])) used.insert(name);
+  return used;
+}
+
+std::vector<std::string> unused_options(const ModelOptions& options) {
+  std::set<std::string> known;
+  for (const auto& facts : kFacts)
+    for (const auto& name : words_of(facts.options)) known.insert(name);
+  auto transformer = options.transformer;
+  core::FieldList refused;  // elsewhere, so never unused
+  transformer.own_fields(refused);
+  for (const auto& field : refused.all()) known.erase(field.name);
+  const auto used = used_options(options);
   auto names = core::changed(options);
   std::erase_if(
       names, [&](const auto& name) { return !known.contains(name) || used.contains(name); });

@@ -154,6 +154,9 @@ struct ArchFacts {
 const ArchFacts& arch_facts(const std::string& name);
 /// Returns the names that --arch accepts.
 std::vector<std::string> architecture_names();
+/// Returns the names of the options that the architecture uses, or any mixer of a hybrid's layers,
+/// among those that not all use.
+std::set<std::string> used_options(const ModelOptions& options);
 /// Returns the names of the options that differ from their defaults although the architecture does
 /// not use them, such as mixer-window. With arch hybrid, those that no mixer of its layers uses.
 std::vector<std::string> unused_options(const ModelOptions& options);

@@ -188,6 +188,16 @@ void GlaOptions::fields(core::FieldList& f) {
       "gla: decay of a head's state: gated: learned from the input; fixed: constant, with "
       "rotary keys (RetNet); none: no decay",
       {"gated", "fixed", "none"});
+  f("delta-key-heads", key_heads, "delta: heads of queries and keys; auto: as many as of values")
+      .auto_or(1, kMostWidth);
+  f("delta-value-heads", value_heads, "delta: heads of values; auto: --heads")
+      .auto_or(1, kMostWidth);
+  f("delta-d-key", d_key,
+      "delta: size of a head's keys; queries are then divided by its square root; auto: half of "
+      "d-model / heads, not divided")
+      .auto_or(1, kMostWidth);
+  f("delta-d-value", d_value, "delta: size of a head's values; auto: d-model / heads")
+      .auto_or(1, kMostWidth);
   f("gla-convolution", convolution,
       "mamba, mamba2, kda, h3, hyena, --gla-update delta: kernel size of the short convolutions of "
       "queries, keys and values; 1: no convolution")
@@ -212,8 +222,8 @@ void Mamba2Options::fields(core::FieldList& f) {
 
 void MixerOptions::fields(core::FieldList& f) {
   f("mixer", list,
-      "hybrid: comma-separated mixers, repeated over the layers: gla, delta, retnet, linear, or an "
-      "architecture with a state of constant size");
+      "hybrid: comma-separated mixers, repeated over the layers: gla, delta, retnet, linear, "
+      "gated-attention, or an architecture with a state of constant size");
   f("mixer-window", window, "window: tokens that a token attends to, itself included")
       .between(1, kMostTokens);
   f("channel-state", state, "mamba, s4d, h3: size of each channel's state").between(1, kMostWidth);

@@ -136,6 +136,9 @@ struct LstmOptions {
 struct GlaOptions {
   std::string update = "sum";
   std::string decay = "gated";
+  // With delta, if they differ from those of shape:
+  std::int64_t key_heads = 0, value_heads = 0;  ///< 0: heads; each head of keys serves as many
+  std::int64_t d_key = 0, d_value = 0;          ///< of a head; 0: d_model / 2 / heads, / heads
   std::int64_t convolution = 4;  ///< with delta, and of mamba2: kernel size, in steps, of the
                                  ///< convolution of queries, keys and values; 1: none
   void fields(core::FieldList& f);
@@ -221,6 +224,9 @@ struct ModelOptions {
   LayerMemoryOptions layer_memory;
   TransformerXlOptions transformer_xl;
   SruppOptions srupp;
+  /// Returns the name of each layer's mixer: those of --mixer in turn, or the architecture's; empty:
+  /// --mixer names none.
+  std::vector<std::string> layer_mixers() const;
   /// Each layer is attention and one feed-forward network.
   bool plain_layers() const { return !memory_layer.any() && !transformer.experts.any(); }
   void fields(core::FieldList& f);

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 const char* const kFamilies[] = {"llama", "mistral", "qwen2", "qwen3", "olmo2", "gpt_neox", "opt",
     "phi3", "gpt_neo", "gemma", "gemma2", "gemma3_text", "mixtral", "qwen3_moe", "olmoe", "mamba",
-    "mamba2", "rwkv7"};
+    "mamba2", "rwkv7", "qwen3_5_text"};
 
 GoldenNll golden(const std::string& family) {
   DOCTEST_REQUIRE_MESSAGE(
@@ -224,6 +224,46 @@ DOCTEST_TEST_CASE("what our Mamba-2 does not compute is refused by key") {
   refused("time_step_limit", {0.0, 0.1});
 }
 
+DOCTEST_TEST_CASE("what our hybrid does not compute of a Qwen 3.5 is refused by key") {
+  const auto refused = [](const std::string& key, const core::Json& value) {
+    const Copy folder("qwen3_5_text");
+    folder.change("config.json", [&](auto& c) { c[key] = value; });
+    expect_error(Code::bad_config, key, [&] { model::load(folder.path); });
+  };
+  refused("layer_types", {"linear_attention"});
+  refused("layer_types", {"linear_attention", "sliding_attention"});
+  refused("attn_output_gate", false);
+  refused("attention_bias", true);
+  refused("linear_conv_kernel_dim", 1);
+  refused("linear_key_head_dim", 0);
+  const Copy bare("qwen3_5_text"), folder("qwen3_5_text");
+  bare.change("config.json", [](auto& c) {
+    c.erase("layer_types");
+    c["full_attention_interval"] = 0;
+  });
+  expect_error(Code::bad_config, "full_attention_interval", [&] { model::load(bare.path); });
+  folder.change("config.json", [](auto& c) { c["linear_num_key_heads"] = 4; });
+  expect_error(Code::bad_config, "delta-key-heads: 4 does not divide the 6 heads of values",
+      [&] { model::load(folder.path); });
+}
+
+DOCTEST_TEST_CASE("a hybrid is written as Qwen 3.5 only if its class computes it") {
+  const auto loaded = model::load(kGoldenFamilies + "qwen3_5_text");
+  const auto family = [&](auto change) {
+    auto options = loaded.model->options;
+    change(options);
+    const auto* const found = model::family_of(options);
+    return found == nullptr ? "none" : std::string(found->type);
+  };
+  DOCTEST_CHECK(family([](auto&) {}) == "qwen3_5_text");
+  DOCTEST_CHECK(family([](auto& o) { o.mixers.list = "gated-attention"; }) == "qwen3_5_text");
+  DOCTEST_CHECK(family([](auto& o) { o.mixers.list = "delta,window"; }) == "none");
+  DOCTEST_CHECK(family([](auto& o) { o.gla.d_key = 0; }) == "none");
+  DOCTEST_CHECK(family([](auto& o) { o.transformer.norm_kind = "rms"; }) == "none");
+  DOCTEST_CHECK(family([](auto& o) { o.transformer.feed_forward = "plain"; }) == "none");
+  DOCTEST_CHECK(family([](auto& o) { o.state_memory.kind = "segments"; }) == "none");
+}
+
 DOCTEST_TEST_CASE("what our RWKV-7 does not compute is refused by key") {
   const auto refused = [](const std::string& key, const core::Json& value,
                            const std::string& changed = {}) {
@@ -302,8 +342,10 @@ DOCTEST_TEST_CASE("a config.json of a family is refused by key") {
   };
   refused("\"bloom\" is not supported; supported: gpt2, llama, mistral,",
       [](auto& c) { c["model_type"] = "bloom"; });
-  refused("\"qwen3_5_text\" is not supported: no architecture here has layers of gated delta",
-      [](auto& c) { c["model_type"] = "qwen3_5_text"; });
+  refused("\"qwen3_5\" also reads images; its text part is supported",
+      [](auto& c) { c["model_type"] = "qwen3_5"; });
+  refused("\"qwen3_next\" is not supported", [](auto& c) { c["model_type"] = "qwen3_next"; });
+  refused("\"kimi_linear\" is not supported", [](auto& c) { c["model_type"] = "kimi_linear"; });
   refused("no \"hidden_size\"", [](auto& c) { c.erase("hidden_size"); });
   refused("\"num_attention_heads\" has the wrong type",
       [](auto& c) { c["num_attention_heads"] = "four"; });

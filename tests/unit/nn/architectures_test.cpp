@@ -141,6 +141,13 @@ const std::vector<std::pair<std::string, Change>> kVariants = {
     {"mamba", [](auto& o) { o.gla.convolution = 1, o.mamba2.expand = 1, o.mixers.state = 2; }},
     {"kda", [](auto& o) { o.gla.convolution = 1, o.shape.memory_key = "output"; }},
     {"hybrid", [](auto& o) { o.mixers.list = "window,mamba2", o.mixers.window = 3; }},
+    {"hybrid",
+        [](auto& o) {
+          o.mixers.list = "gated-attention,delta", o.transformer.norm_kind = "rms";
+          o.gla.key_heads = 1, o.gla.value_heads = 3, o.gla.d_key = 4, o.gla.d_value = 2;
+          o.transformer.kv_heads = 1, o.transformer.d_head = 4, o.transformer.rope.share = 0.5;
+        }},
+    {"hybrid", [](auto& o) { o.mixers.list = "gated-attention", o.transformer.bias = false; }},
     {"hybrid", [](auto& o) { o.mixers.list = "rwkv7,delta", o.shape.layers = 4; }},
     {"hybrid", [](auto& o) { o.mixers.list = "window,retnet", o.mixers.window = 1; }},
     {"rwkv4", [](auto& o) { o.shape.memory_key = "output", o.shape.layers = 1; }},

@@ -1,4 +1,5 @@
-// Mixers compared with their recurrences written out token by token: mamba, kda, window, hybrids.
+// Mixers compared with their recurrences written out token by token: mamba, kda, window, gated-attention, a delta with
+// heads of its own, hybrids.
 
 #include <doctest/doctest.h>
 
@@ -124,6 +125,72 @@ Tensor plain_window_mixer(
   return torch::stack(out);
 }
 
+// Gated attention over all earlier tokens, and the gated delta rule, in the shapes that Qwen 3.5 gives them. Norms are
+// rms-one.
+Tensor plain_rms_one(const Tensor& x, const Tensor& weight) {
+  return x / (x.square().mean() + 1e-5).sqrt() * (1 + weight);
+}
+
+Tensor plain_gated_attention(const Tensor& reads, const Part& of, const nn::ModelOptions& options) {
+  const auto heads = options.shape.heads, kv_heads = options.transformer.kv_heads, wide = options.transformer.d_head;
+  const auto turned = static_cast<std::int64_t>(static_cast<double>(wide) * options.transformer.rope.share);
+  const auto turn = [&](const Tensor& x, std::int64_t t) {
+    return torch::cat({plain_turned(x.narrow(0, 0, turned), t), x.narrow(0, turned, wide - turned)});
+  };
+  std::vector<Tensor> keys, values, out;
+  for (std::int64_t t = 0; t < reads.size(0); ++t) {
+    const auto all = of.map("c_attn", reads[t]);
+    keys.push_back(all.narrow(0, 2 * heads * wide, kv_heads * wide));
+    values.push_back(all.narrow(0, (2 * heads + kv_heads) * wide, kv_heads * wide));
+    std::vector<Tensor> y;
+    for (std::int64_t h = 0; h < heads; ++h) {
+      const auto q = turn(plain_rms_one(all.narrow(0, 2 * h * wide, wide), of("q_norm.weight")), t);
+      const auto own = [&](const Tensor& x) { return x.narrow(0, h / (heads / kv_heads) * wide, wide); };
+      std::vector<Tensor> scores, read;
+      for (std::int64_t s = 0; s <= t; ++s) {
+        const auto at = static_cast<std::size_t>(s);
+        const auto k = turn(plain_rms_one(own(keys[at]), of("k_norm.weight")), s);
+        scores.push_back(q.dot(k) / std::sqrt(static_cast<double>(wide)));
+        read.push_back(own(values[at]));
+      }
+      y.push_back(torch::stack(read).t().mv(torch::stack(scores).softmax(0)) *
+                  plain_squash(all.narrow(0, (2 * h + 1) * wide, wide)));
+    }
+    out.push_back(of.map("attn_proj", torch::cat(y)));
+  }
+  return torch::stack(out);
+}
+
+Tensor plain_delta_mixer(const Tensor& reads, const Part& of, const nn::GlaOptions& shape) {
+  const auto keys = shape.key_heads * shape.d_key, values = shape.value_heads * shape.d_value;
+  std::vector<Tensor> states(static_cast<std::size_t>(shape.value_heads),
+      torch::zeros({shape.d_key, shape.d_value}, torch::kFloat64));
+  std::vector<Tensor> inputs, out;
+  for (std::int64_t t = 0; t < reads.size(0); ++t) {
+    const auto all = of.map("c_in", reads[t]), gates = of.map("gates", reads[t]);
+    inputs.push_back(all.narrow(0, 0, 2 * keys + values));
+    const auto qkv = plain_taps(of, inputs);
+    std::vector<Tensor> y;
+    for (std::int64_t h = 0; h < shape.value_heads; ++h) {
+      const auto from = h / (shape.value_heads / shape.key_heads) * shape.d_key;
+      const auto unit = [&](std::int64_t begin) {
+        const auto x = qkv.narrow(0, begin + from, shape.d_key);
+        return x / (x.square().sum() + 1e-6).sqrt();
+      };
+      const auto q = unit(0) / std::sqrt(static_cast<double>(shape.d_key)), k = unit(keys);
+      const auto v = qkv.narrow(0, 2 * keys + h * shape.d_value, shape.d_value);
+      const auto beta = plain_squash(gates[h]);
+      const auto rate = plain_softplus(gates[shape.value_heads + h] + of("a_bias")[h]);
+      auto& s = states[static_cast<std::size_t>(h)];
+      s = (-of("a_log")[h].exp() * rate).exp() * s;
+      s = s + torch::outer(k, beta * (v - s.t().mv(k)));
+      y.push_back(plain_rms(s.t().mv(q), of("norm.weight")));
+    }
+    out.push_back(of.map("c_proj", torch::cat(y) * plain_swish(all.narrow(0, 2 * keys + values, values))));
+  }
+  return torch::stack(out);
+}
+
 // Two layers with one mixer each.
 nn::Hidden plain_stack(const Tensor& ids, const properties::Weights& w, const std::string& arch,
     const std::vector<std::string>& mixers, const nn::ModelOptions& options) {
@@ -131,6 +198,8 @@ nn::Hidden plain_stack(const Tensor& ids, const properties::Weights& w, const st
   const auto norm = [&](const Tensor& x, const std::string& name) {
     const auto weight = w[name + ".weight"];
     if (!w.contains(name + ".bias")) {
+      if (options.transformer.norm_kind == "rms-one")
+        return x / (x.square().mean(1, true) + 1e-5).sqrt() * (1 + weight);
       return x / (x.square().mean(1, true) + 1e-5).sqrt() * weight;
     }
     const auto centred = x - x.mean(1, true);
@@ -146,13 +215,22 @@ nn::Hidden plain_stack(const Tensor& ids, const properties::Weights& w, const st
     x = x + (mixers[i] == "mamba" ? plain_mamba_mixer(made.key, of, options.mixers.state)
                 : mixers[i] == "kda"
                     ? plain_kda_mixer(made.key, of, heads)
+                : mixers[i] == "delta"           ? plain_delta_mixer(made.key, of, options.gla)
+                : mixers[i] == "gated-attention" ? plain_gated_attention(made.key, of, options)
                     : plain_window_mixer(made.key, of, heads, options.mixers.window));
     if (mixers[i] == "mamba") continue;
     made.key = norm(x, layer + ".ln_2");
     const Part network{w, layer + ".mlp"};
     std::vector<Tensor> rows;
     for (std::int64_t t = 0; t < x.size(0); ++t)
-      rows.push_back(network.map("c_proj", plain_gelu(network.map("c_fc", made.key[t]))));
+    {
+      const auto inner = network.map("c_fc", made.key[t]);
+      const auto half = inner.size(0) / 2;
+      rows.push_back(network.map("c_proj",
+          options.transformer.feed_forward == "gated"
+              ? plain_gelu(inner.narrow(0, 0, half)) * inner.narrow(0, half, half)
+              : plain_gelu(inner)));
+    }
     x = x + torch::stack(rows);
   }
   made.output = norm(x, arch + ".ln_f");
@@ -199,11 +277,57 @@ DOCTEST_TEST_CASE("a hybrid's layers have the mixers of its list, each with its 
   DOCTEST_CHECK(2 * model->state_bytes(2) == state.bytes());  // float64
 }
 
+namespace {
+
+// As Qwen 3.5 has them: fewer heads of keys than of values, and attention with a gate.
+nn::ModelOptions gated_hybrid() {
+  auto options = mixer_options("hybrid");
+  options.mixers.list = "delta,gated-attention";
+  options.gla.key_heads = 2, options.gla.value_heads = 6, options.gla.d_key = 3, options.gla.d_value = 5;
+  options.shape.heads = 4, options.transformer.kv_heads = 2, options.transformer.d_head = 8;
+  options.transformer.rope.share = 0.5;
+  options.transformer.norm_kind = "rms-one", options.transformer.feed_forward = "gated";
+  return options;
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("gated attention, and a delta with heads of its own, equal their loops") {
+  check_mixers(gated_hybrid(), {"delta", "gated-attention"});
+}
+
+DOCTEST_TEST_CASE("a hybrid with attention carries all tokens, and forgets those of attention alone") {
+  const torch::NoGradGuard no_gradient;
+  const auto model = properties::strong_model(gated_hybrid());
+  auto& architecture = *model->architecture;
+  DOCTEST_CHECK(architecture.carry() == nn::Carry::forget);
+  const auto ids = random_ids(23, 5);
+  const auto part = [&](std::int64_t begin, std::int64_t end) {
+    return properties::batch_of({{ids.begin() + begin, ids.begin() + end}});
+  };
+  nn::State state;
+  architecture.forward(part(0, 12), &state);
+  DOCTEST_CHECK(2 * model->state_bytes(12) == state.bytes());  // float64
+  const auto fixed = model->state_bytes(0);
+  architecture.forget(state, 4);
+  DOCTEST_CHECK(2 * model->state_bytes(4) == state.bytes());
+  DOCTEST_CHECK(fixed > 0);
+  const auto delta = state.tensors.at("h.0.state").clone();
+  architecture.forget(state, 0);
+  DOCTEST_CHECK(torch::equal(delta, state.tensors.at("h.0.state")));
+}
+
 DOCTEST_TEST_CASE("what a list of mixers cannot be is refused by name") {
   auto options = mixer_options("hybrid");
   options.mixers.list = "window,attention";
   DOCTEST_CHECK(properties::refusal(options).find("mixer: takes ") == 0);
   DOCTEST_CHECK(properties::refusal(options).find("not 'attention'") != std::string::npos);
+  options.mixers.list = "window";
+  options.transformer.kv_heads = 1;
+  DOCTEST_CHECK(properties::refusal(options) == "kv-heads: requires arch transformer, not hybrid");
+  options = gated_hybrid();
+  options.gla.key_heads = 4;
+  DOCTEST_CHECK(properties::refusal(options) == "delta-key-heads: 4 does not divide the 6 heads of values");
   options = mixer_options("gla");
   options.mixers.list = "window";
   DOCTEST_CHECK(properties::refusal(options) == "mixer: requires arch hybrid, not gla");
