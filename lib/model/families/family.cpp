@@ -74,7 +74,9 @@ core::OrderedJson function_of(const nn::ModelOptions& options) {
   kept.shape.heads = options.shape.heads;
   kept.shape.d_ff = options.shape.ffn_width();
   if (options.arch == "hybrid") {
-    take_transformer(kept, options);
+    auto rotary = options;
+    rotary.transformer.positions = "rope";  // of gated attention, whatever is said
+    take_transformer(kept, rotary);
     kept.gla = options.gla, kept.state_memory = options.state_memory;
     kept.mixers.list = fmt::format("{}", fmt::join(options.layer_mixers(), ","));
   } else if (options.arch != "transformer") {

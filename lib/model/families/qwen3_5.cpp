@@ -48,8 +48,13 @@ void qwen3_5_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const Cla
   if (gla.convolution < 2) keys.unsupported("linear_conv_kernel_dim", "a number below 2");
   keys.expect("attn_output_gate", true);
   keys.expect("attention_bias", false);
+  if (keys.activation("hidden_act", row.activation) != "silu")  // the convolution's, too
+    keys.unsupported("hidden_act", "a function other than silu");
+  if (options.transformer.rope.scaling != "none")
+    keys.unsupported("rope_parameters", "a scaling of the angles");
   options.mixers.list = list_of(keys, options.shape.layers);
   options.transformer.norm_kind = "rms-one";
+  options.transformer.positions = nn::TransformerOptions().positions;  // an option of transformers
 }
 
 }  // namespace model

@@ -30,7 +30,8 @@ struct MixerCall {
       const torch::Tensor& x, const ShortConvolution& by, const std::string& name) const;
 };
 
-/// What ends the names of the State's tensors that grow by a slot a token: (B, S, width).
+/// What ends the names of the State's tensors that grow by a slot a token: (B, S, width), of which
+/// the last number is 1 for a token and 0 for an empty slot.
 inline constexpr const char* kReadByAttention = ".read";
 
 class Mixer : public torch::nn::Module {

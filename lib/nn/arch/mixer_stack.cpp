@@ -27,6 +27,16 @@ std::vector<const MixerFacts*> mixers_of(const ModelOptions& options) {
   return core::mapped(names, [](const auto& name) { return &mixer_named(name); });
 }
 
+// Drops the oldest slots of what attention reads that no row has a token in: the last number is 0.
+void drop_empty_slots(State& state) {
+  for (auto& [name, tensor] : state.tensors) {
+    if (!name.ends_with(kReadByAttention)) continue;
+    const auto used = tensor.select(2, -1).any(0).nonzero();
+    const auto first = used.size(0) > 0 ? used[0].item<std::int64_t>() : tensor.size(1);
+    tensor = tensor.narrow(1, first, tensor.size(1) - first);
+  }
+}
+
 }  // namespace
 
 Tensor MixerCall::carried(const std::string& name) const {
@@ -130,6 +140,7 @@ Hidden MixerStack::forward(const Batch& batch, State* state) {
       core::bug(
           "a state of {} rows cannot continue with a batch of {} rows", rows_before, batch.rows());
     state->reset(batch.fresh);
+    if (grows_ && batch.fresh.defined() && batch.fresh.any().item<bool>()) drop_empty_slots(*state);
   }
   const auto made = run(rows.packed_ids(batch), call);
   return {rows.unpack(made.output), rows.unpack(made.key)};

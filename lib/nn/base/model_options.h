@@ -136,11 +136,11 @@ struct LstmOptions {
 struct GlaOptions {
   std::string update = "sum";
   std::string decay = "gated";
+  std::int64_t convolution = 4;  ///< with delta, and of mamba2: kernel size, in steps, of the
+                                 ///< convolution of queries, keys and values; 1: none
   // With delta, if they differ from those of shape:
   std::int64_t key_heads = 0, value_heads = 0;  ///< 0: heads; each head of keys serves as many
   std::int64_t d_key = 0, d_value = 0;          ///< of a head; 0: d_model / 2 / heads, / heads
-  std::int64_t convolution = 4;  ///< with delta, and of mamba2: kernel size, in steps, of the
-                                 ///< convolution of queries, keys and values; 1: none
   void fields(core::FieldList& f);
 };
 

@@ -22,11 +22,13 @@ nn::ModelOptions tiny(const std::string& arch) {
 // of these slots.
 std::pair<std::int64_t, std::int64_t> held(const nn::State& state) {
   std::int64_t numbers = 0, slots = 0;
-  if (state.counts.count("end") > 0) slots = state.counts.at("end") - state.counts.at("begin");
+  const bool cached = state.counts.contains("end");
+  if (cached) slots = state.counts.at("end") - state.counts.at("begin");
   for (const auto& [name, tensor] : state.tensors) {
     if (!tensor.is_floating_point()) continue;
+    if (name.ends_with(".read")) slots = tensor.size(1);  // of gated attention
     numbers +=
-        slots > 0 && tensor.dim() == 4 ? tensor.numel() / tensor.size(2) * slots : tensor.numel();
+        cached && tensor.dim() == 4 ? tensor.numel() / tensor.size(2) * slots : tensor.numel();
   }
   return {numbers, slots};
 }
