@@ -184,7 +184,8 @@ Value map_filter(const Filtered& f) {
 }
 
 // Implements select, reject, selectattr and rejectattr.
-Value choose(const Filtered& f, bool by_attribute, bool wanted) {
+Value choose(const Filtered& f) {
+  const bool by_attribute = f.name.ends_with("attr"), wanted = f.name.starts_with("select");
   if (!truth(f.value)) return of_list({}, List::Form::lazy);
   std::size_t from = 0;
   Path path;
@@ -370,17 +371,17 @@ Value length_filter(const Filtered& f) {
   return of_whole(std::ssize(list->items));
 }
 
-Value end_filter(const Filtered& f, bool first) {
+Value end_filter(const Filtered& f) {
+  const bool first = f.name == "first";
   const auto* list = f.value.list();
   if (!first && list != nullptr && list->form == List::Form::lazy)
     throw Fault("the filter last does not take a generator; apply | list first");
-  std::shared_ptr<const List> items;
   if (const auto* text = f.value.text(); text != nullptr && !text->empty()) {
     const char *begin = text->data(), *end = begin + text->size();
     return first ? f.made({begin, decode_char(begin, end).bytes})
                  : f.made({previous_char(begin, end), end});
   }
-  items = f.items();
+  const auto items = f.items();
   if (items->items.empty()) return undefined("there is no such item: the list is empty");
   return first ? items->items.front() : items->items.back();
 }
@@ -399,7 +400,8 @@ Value reverse_filter(const Filtered& f) {
   return f.work.list({items->items.rbegin(), items->items.rend()}, List::Form::lazy);
 }
 
-Value extreme(const Filtered& f, bool most) {
+Value extreme(const Filtered& f) {
+  const bool most = f.name == "max";
   const auto items = f.items();
   if (items->items.empty()) return undefined("there is no such item: the list is empty");
   const Keys keys(f);
@@ -508,26 +510,19 @@ const std::map<std::string_view, Filter>& filters() {
       {"count", {length_filter}}, {"d", {default_filter, {"default_value", "boolean"}}},
       {"default", {default_filter, {"default_value", "boolean"}}},
       {"dictsort", {dictsort, {"case_sensitive", "by", "reverse"}}}, {"e", {escape_filter}},
-      {"escape", {escape_filter}},
-      {"first", {[](const Filtered& f) { return end_filter(f, true); }}},
-      {"float", {float_filter, {"default"}}}, {"format", {format_filter, {}, true}},
+      {"escape", {escape_filter}}, {"first", {end_filter}}, {"float", {float_filter, {"default"}}},
+      {"format", {format_filter, {}, true}},
       {"indent", {indent_filter, {"width", "first", "blank"}}},
       {"int", {int_filter, {"default", "base"}}}, {"items", {items_filter}},
-      {"join", {join_filter, {"d", "attribute"}}},
-      {"last", {[](const Filtered& f) { return end_filter(f, false); }}},
+      {"join", {join_filter, {"d", "attribute"}}}, {"last", {end_filter}},
       {"length", {length_filter}},
       {"list", {[](const Filtered& f) { return f.work.list(f.items()->items); }}},
       {"lower", {case_filter<lower>}}, {"map", {map_filter, {}, true}},
-      {"max",
-          {[](const Filtered& f) { return extreme(f, true); }, {"case_sensitive", "attribute"}}},
-      {"min",
-          {[](const Filtered& f) { return extreme(f, false); }, {"case_sensitive", "attribute"}}},
-      {"reject", {[](const Filtered& f) { return choose(f, false, false); }, {}, true}},
-      {"rejectattr", {[](const Filtered& f) { return choose(f, true, false); }, {}, true}},
-      {"replace", {replace_filter, {"old", "new", "count"}}}, {"reverse", {reverse_filter}},
-      {"round", {round_filter, {"precision", "method"}}}, {"safe", {text_filter}},
-      {"select", {[](const Filtered& f) { return choose(f, false, true); }, {}, true}},
-      {"selectattr", {[](const Filtered& f) { return choose(f, true, true); }, {}, true}},
+      {"max", {extreme, {"case_sensitive", "attribute"}}},
+      {"min", {extreme, {"case_sensitive", "attribute"}}}, {"reject", {choose, {}, true}},
+      {"rejectattr", {choose, {}, true}}, {"replace", {replace_filter, {"old", "new", "count"}}},
+      {"reverse", {reverse_filter}}, {"round", {round_filter, {"precision", "method"}}},
+      {"safe", {text_filter}}, {"select", {choose, {}, true}}, {"selectattr", {choose, {}, true}},
       {"sort", {sort_filter, {"reverse", "case_sensitive", "attribute"}}},
       {"string", {text_filter}}, {"sum", {sum_filter, {"attribute", "start"}}},
       {"title", {case_filter<title_words>}},
