@@ -53,9 +53,8 @@ class Given {
     return found == nullptr || found->none() ? nullptr : found;
   }
   const std::string& text(std::size_t place) const {
-    const Value* found = find(place);
-    if (found == nullptr || found->text() == nullptr) throw Fault("{}() takes a text", name_);
-    return *found->text();
+    if (const std::string* found = text_or_none(place)) return *found;
+    throw Fault("{}() takes a text", name_);
   }
   const std::string* text_or_none(std::size_t place, std::string_view name = "") const {
     const Value* found = find(place, name);

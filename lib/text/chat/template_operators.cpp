@@ -178,7 +178,7 @@ std::shared_ptr<const List> elements(Work& work, const Value& value) {
 }
 
 Value operate(Work& work, const std::string& sign, const Value& a, const Value& b) {
-  if (sign == "~") { return work.text(work.print(a) + work.print(b)); }
+  if (sign == "~") return work.text(work.print(a) + work.print(b));
   if (std::int64_t x = 0, y = 0; a.whole(x) && b.whole(y)) return of_whole_numbers(sign, x, y);
   if (double x = 0, y = 0; a.number(x) && b.number(y)) return of_numbers(sign, x, y);
   if (sign == "*") {

@@ -39,15 +39,10 @@ KeyKind kind_of_key(const Value& key) {
   return kTupleKey;
 }
 
-// Writes values as Python's str() and repr() do.
+// Writes values as Python's repr() does.
 class Printer {
  public:
   Printer(std::size_t most, std::string& out) : most_(most), out_(out) {}
-  void print(const Value& value) {
-    const auto* text = value.text();
-    if (text != nullptr) out_ += *text;
-    else if (!value.undefined()) write(value);
-  }
   void write(const Value& value) {
     if (out_.size() > most_) throw Fault("the template makes too long a text");
     const auto* list = value.list();
@@ -336,9 +331,8 @@ std::string type_name(const Value& value) {
 }
 
 std::string printed(const Value& value, std::size_t most) {
-  std::string out;
-  Printer(most, out).print(value);
-  return out;
+  if (const auto* text = value.text()) return *text;
+  return value.undefined() ? "" : repr(value, most);
 }
 std::string repr(const Value& value, std::size_t most) {
   std::string out;
