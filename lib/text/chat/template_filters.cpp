@@ -42,9 +42,6 @@ struct Filtered {
     if (found == nullptr) throw Fault("the filter {}: {} is missing", name, of);
     return work.print(*found);
   }
-  void refuse_undefined() const {
-    if (const auto* nothing = std::get_if<Undefined>(&value.is)) throw Fault(*nothing->why);
-  }
   std::string text() const { return work.print(value); }
   Value made(std::string_view text) const { return work.text(text); }
   std::shared_ptr<const List> items() const { return elements(work, value); }
@@ -285,7 +282,7 @@ Value int_filter(const Filtered& f) {
   Value fallback = otherwise != nullptr ? *otherwise : of_whole(0);
   const auto base = f.whole("base", 10);
   if (base < 2 || base > 36) throw Fault("the filter int: base takes 2 to 36");
-  f.refuse_undefined();
+  expect_defined(f.value);
   if (std::int64_t n = 0; f.value.whole(n)) return of_whole(n);
   std::optional<double> number;
   if (double real = 0; f.value.number(real)) {
@@ -314,7 +311,7 @@ Value int_filter(const Filtered& f) {
 
 Value float_filter(const Filtered& f) {
   const Value* otherwise = f.find("default");
-  f.refuse_undefined();
+  expect_defined(f.value);
   if (double real = 0; f.value.number(real)) return {real};
   if (f.value.text() != nullptr)
     if (const auto number = read_number(*f.value.text())) return {*number};

@@ -324,7 +324,7 @@ const Value* Arguments::find(std::size_t place, std::string_view name) const {
 }
 
 Value attribute(Work& work, const Value& of, const std::string& name) {
-  if (const auto* nothing = std::get_if<Undefined>(&of.is)) throw Fault(*nothing->why);
+  expect_defined(of);
   if (const auto* space = std::get_if<std::shared_ptr<Space>>(&of.is)) {
     const auto found = (*space)->members.find(name);
     if (found != (*space)->members.end()) return found->second;
@@ -354,7 +354,7 @@ Value attribute(Work& work, const Value& of, const std::string& name) {
 }
 
 Value item(Work& work, const Value& of, const Value& key) {
-  if (const auto* nothing = std::get_if<Undefined>(&of.is)) throw Fault(*nothing->why);
+  expect_defined(of);
   work.read(key);
   if (const auto* dict = of.dict()) {
     const bool is_key =

@@ -10,8 +10,8 @@ using namespace python;
 constexpr std::size_t kBytesOfRepr = 4, kBytesOfJson = 6;
 
 [[noreturn]] void refuse_types(const std::string& sign, const Value& a, const Value& b) {
-  for (const Value* value : {&a, &b})
-    if (const auto* nothing = std::get_if<Undefined>(&value->is)) throw Fault(*nothing->why);
+  expect_defined(a);
+  expect_defined(b);
   throw Fault("{} does not take {} and {}", sign, type_name(a), type_name(b));
 }
 
@@ -219,7 +219,7 @@ Value negative(const Value& value) {
     return of_whole(-number);
   }
   if (double number = 0; value.number(number)) return {-number};
-  if (const auto* nothing = std::get_if<Undefined>(&value.is)) throw Fault(*nothing->why);
+  expect_defined(value);
   throw Fault("- does not take {}", type_name(value));
 }
 
@@ -227,7 +227,7 @@ Value slice(Work& work, const Value& of, const Value* from, const Value* to, con
   const auto given = [](const Value* value) { return value != nullptr && !value->none(); };
   const std::int64_t by = given(step) ? bound_of(step, "the step") : 1;
   if (by == 0) throw Fault("the step of a slice is 0");
-  if (const auto* nothing = std::get_if<Undefined>(&of.is)) throw Fault(*nothing->why);
+  expect_defined(of);
   if (!is_sequence(of)) return undefined(fmt::format("a {} cannot be sliced", type_name(of)));
   const auto* list = of.list();
   const std::string* text = of.text();

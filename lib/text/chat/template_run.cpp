@@ -334,7 +334,7 @@ class Run {
   Value call(const Expression& expression) {
     const Value callee = evaluate(*expression.parts[0]);
     const auto given = arguments(expression);
-    if (const auto* nothing = std::get_if<Undefined>(&callee.is)) throw Fault(*nothing->why);
+    expect_defined(callee);
     const auto* found = std::get_if<std::shared_ptr<const Function>>(&callee.is);
     if (found == nullptr) throw Fault("a value of type {} cannot be called", type_name(callee));
     const Function& function = **found;

@@ -304,6 +304,10 @@ Value of_json(const core::OrderedJson& json) {
   return {None{}};
 }
 
+void expect_defined(const Value& value) {
+  if (const auto* nothing = std::get_if<Undefined>(&value.is)) throw Fault(*nothing->why);
+}
+
 bool truth(const Value& value) {
   if (value.undefined() || value.none()) return false;
   if (const auto* flag = std::get_if<bool>(&value.is)) return *flag;
@@ -380,8 +384,8 @@ std::partial_ordering order(const Value& a, const Value& b) {
     }
     return list->items.size() <=> other->items.size();
   }
-  for (const Value* value : {&a, &b})
-    if (const auto* nothing = std::get_if<Undefined>(&value->is)) throw Fault(*nothing->why);
+  expect_defined(a);
+  expect_defined(b);
   throw Fault("values of types {} and {} cannot be compared", type_name(a), type_name(b));
 }
 
