@@ -349,10 +349,8 @@ Value join_filter(const Filtered& f) {
   bool first = true;
   for (const auto items = f.items(); const auto& one : items->items) {
     const std::string text = f.work.print(at_path(f.work, one, path));
-    f.work.expect_room(static_cast<double>(out.size() + separator.size() + text.size()));
-    f.work.spend_bytes(separator.size() + text.size());
-    if (!std::exchange(first, false)) out += separator;
-    out += text;
+    if (!std::exchange(first, false)) f.work.append(out, separator);
+    f.work.append(out, text);
   }
   return of_text(std::move(out));
 }

@@ -220,10 +220,7 @@ class BraceFormat {
       }
       if (form[at] == '}') throw Fault("format(): a single }");
       const auto end = end_of_field(form, at + 1);
-      const std::string text = field(form.substr(at + 1, end - at - 1), depth);
-      work_.expect_room(static_cast<double>(out.size()) + static_cast<double>(text.size()));
-      work_.spend_bytes(text.size());
-      out += text;
+      work_.append(out, field(form.substr(at + 1, end - at - 1), depth));
       at = end + 1;
     }
     return out;
@@ -321,10 +318,7 @@ class PercentFormat {
       at_ = percent;
       if (at_ == form_.size()) break;
       ++at_;
-      const std::string text = field();
-      work_.expect_room(static_cast<double>(out.size()) + static_cast<double>(text.size()));
-      work_.spend_bytes(text.size());
-      out += text;
+      work_.append(out, field());
     }
     const bool has_keys =
         values_.dict() != nullptr || (tuple_ == nullptr && values_.list() != nullptr);

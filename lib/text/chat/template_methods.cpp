@@ -178,11 +178,8 @@ Value join_method(const TextCall& c) {
   bool first = true;
   for (const auto items = elements(c.work, *all); const auto& one : items->items) {
     if (one.text() == nullptr) throw Fault("join() takes a list of texts");
-    c.work.expect_room(
-        static_cast<double>(out.size() + c.text.size()) + static_cast<double>(one.text()->size()));
-    c.work.spend_bytes(one.text()->size() + c.text.size());
-    if (!std::exchange(first, false)) out += c.text;
-    out += *one.text();
+    if (!std::exchange(first, false)) c.work.append(out, c.text);
+    c.work.append(out, *one.text());
   }
   return of_text(std::move(out));
 }

@@ -115,6 +115,12 @@ void Work::expect_room(double bytes) const {
   if (bytes > static_cast<double>(bytes_)) throw Fault("the template makes too long a text");
 }
 
+void Work::append(std::string& out, std::string_view text) {
+  expect_room(static_cast<double>(out.size()) + static_cast<double>(text.size()));
+  spend_bytes(text.size());
+  out += text;
+}
+
 std::function<void(double)> Work::room() {
   return [this](double bytes) {
     expect_room(bytes);

@@ -71,11 +71,7 @@ class Run {
     Inner(Inner&&) = delete;
   };
 
-  void print(const std::string& text) {
-    work_.spend_bytes(text.size());
-    work_.expect_room(static_cast<double>(out_->size()) + static_cast<double>(text.size()));
-    *out_ += text;
-  }
+  void print(const std::string& text) { work_.append(*out_, text); }
   template <class Body> std::string caught(const Body& body) {
     std::string text;
     std::string* const outer = std::exchange(out_, &text);
