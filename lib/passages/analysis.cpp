@@ -27,13 +27,9 @@ Part part_of_any(std::uint32_t c) {
                          (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x20000 && c <= 0x3FFFF);
   const bool hiragana = c >= 0x3041 && c <= 0x309F;
   if (ideograph || hiragana) return Part::alone;
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME: return Part::mark;
-    case UTF8PROC_CATEGORY_PC: return Part::connector;
-    default: break;
-  }
+  const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+  if (category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME) return Part::mark;
+  if (category == UTF8PROC_CATEGORY_PC) return Part::connector;
   const auto kind = text::class_of(c);
   return kind == text::CharClass::letter   ? Part::letter
          : kind == text::CharClass::number ? Part::number

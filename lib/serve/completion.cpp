@@ -11,39 +11,25 @@ using core::Json;
 using core::OrderedJson;
 
 std::vector<std::int64_t> ids_of(const Json& list) {
-  std::vector<std::int64_t> ids;
-  for (const Json& id : list) {
+  if (list.empty()) refuse("prompt: a list of token ids is empty");
+  return core::mapped(list, [](const Json& id) {
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() > INT32_MAX)
       refuse("prompt: {} is not a token id", core::dump(id).substr(0, 40));
-    ids.push_back(id.get<std::int64_t>());
-  }
-  return ids;
+    return id.get<std::int64_t>();
+  });
 }
 
 std::vector<CompletionPrompt> prompts_of(const Json& prompt, std::int64_t most, std::int64_t n) {
-  std::vector<CompletionPrompt> prompts;
-  const auto add_ids = [&](const Json& list) {
-    if (list.empty()) refuse("prompt: a list of token ids is empty");
-    prompts.push_back({{}, ids_of(list)});
+  const auto prompt_of = [](const Json& one) {
+    if (one.is_string()) return CompletionPrompt{one.get<std::string>()};
+    if (!one.is_array()) refuse("prompt: takes a text, a list of ids, or a list of these");
+    return CompletionPrompt{{}, ids_of(one)};
   };
-  if (prompt.is_string()) {
-    prompts.push_back({prompt.get<std::string>()});
-    return prompts;
-  }
-  if (!prompt.is_array() || prompt.empty())
-    refuse("prompt: takes a text, a list of ids, or a list of these");
-  if (prompt[0].is_number()) {
-    add_ids(prompt);
-    return prompts;
-  }
+  if (!prompt.is_array() || (!prompt.empty() && prompt[0].is_number())) return {prompt_of(prompt)};
+  if (prompt.empty()) refuse("prompt: takes a text, a list of ids, or a list of these");
   if (static_cast<std::int64_t>(prompt.size()) > most)
     refuse("prompt: takes at most {} texts, {} of each prompt", most * n, n);
-  for (const Json& one : prompt) {
-    if (one.is_string()) prompts.push_back({one.get<std::string>()});
-    else if (one.is_array()) add_ids(one);
-    else refuse("prompt: takes a text, a list of ids, or a list of these");
-  }
-  return prompts;
+  return core::mapped(prompt, prompt_of);
 }
 
 // An empty text stops nothing.

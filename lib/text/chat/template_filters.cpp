@@ -42,9 +42,6 @@ struct Filtered {
     if (found == nullptr) throw Fault("the filter {}: {} is missing", name, of);
     return work.print(*found);
   }
-  void refuse_undefined() const {
-    if (const auto* nothing = std::get_if<Undefined>(&value.is)) throw Fault(*nothing->why);
-  }
   std::string text() const { return work.print(value); }
   Value made(std::string_view text) const { return work.text(text); }
   std::shared_ptr<const List> items() const { return elements(work, value); }
@@ -184,7 +181,8 @@ Value map_filter(const Filtered& f) {
 }
 
 // Implements select, reject, selectattr and rejectattr.
-Value choose(const Filtered& f, bool by_attribute, bool wanted) {
+Value choose(const Filtered& f) {
+  const bool by_attribute = f.name.ends_with("attr"), wanted = f.name.starts_with("select");
   if (!truth(f.value)) return of_list({}, List::Form::lazy);
   std::size_t from = 0;
   Path path;
@@ -284,7 +282,7 @@ Value int_filter(const Filtered& f) {
   Value fallback = otherwise != nullptr ? *otherwise : of_whole(0);
   const auto base = f.whole("base", 10);
   if (base < 2 || base > 36) throw Fault("the filter int: base takes 2 to 36");
-  f.refuse_undefined();
+  expect_defined(f.value);
   if (std::int64_t n = 0; f.value.whole(n)) return of_whole(n);
   std::optional<double> number;
   if (double real = 0; f.value.number(real)) {
@@ -313,7 +311,7 @@ Value int_filter(const Filtered& f) {
 
 Value float_filter(const Filtered& f) {
   const Value* otherwise = f.find("default");
-  f.refuse_undefined();
+  expect_defined(f.value);
   if (double real = 0; f.value.number(real)) return {real};
   if (f.value.text() != nullptr)
     if (const auto number = read_number(*f.value.text())) return {*number};
@@ -351,10 +349,8 @@ Value join_filter(const Filtered& f) {
   bool first = true;
   for (const auto items = f.items(); const auto& one : items->items) {
     const std::string text = f.work.print(at_path(f.work, one, path));
-    f.work.expect_room(static_cast<double>(out.size() + separator.size() + text.size()));
-    f.work.spend_bytes(separator.size() + text.size());
-    if (!std::exchange(first, false)) out += separator;
-    out += text;
+    if (!std::exchange(first, false)) f.work.append(out, separator);
+    f.work.append(out, text);
   }
   return of_text(std::move(out));
 }
@@ -370,17 +366,17 @@ Value length_filter(const Filtered& f) {
   return of_whole(std::ssize(list->items));
 }
 
-Value end_filter(const Filtered& f, bool first) {
+Value end_filter(const Filtered& f) {
+  const bool first = f.name == "first";
   const auto* list = f.value.list();
   if (!first && list != nullptr && list->form == List::Form::lazy)
     throw Fault("the filter last does not take a generator; apply | list first");
-  std::shared_ptr<const List> items;
   if (const auto* text = f.value.text(); text != nullptr && !text->empty()) {
     const char *begin = text->data(), *end = begin + text->size();
     return first ? f.made({begin, decode_char(begin, end).bytes})
                  : f.made({previous_char(begin, end), end});
   }
-  items = f.items();
+  const auto items = f.items();
   if (items->items.empty()) return undefined("there is no such item: the list is empty");
   return first ? items->items.front() : items->items.back();
 }
@@ -399,7 +395,8 @@ Value reverse_filter(const Filtered& f) {
   return f.work.list({items->items.rbegin(), items->items.rend()}, List::Form::lazy);
 }
 
-Value extreme(const Filtered& f, bool most) {
+Value extreme(const Filtered& f) {
+  const bool most = f.name == "max";
   const auto items = f.items();
   if (items->items.empty()) return undefined("there is no such item: the list is empty");
   const Keys keys(f);
@@ -508,26 +505,19 @@ const std::map<std::string_view, Filter>& filters() {
       {"count", {length_filter}}, {"d", {default_filter, {"default_value", "boolean"}}},
       {"default", {default_filter, {"default_value", "boolean"}}},
       {"dictsort", {dictsort, {"case_sensitive", "by", "reverse"}}}, {"e", {escape_filter}},
-      {"escape", {escape_filter}},
-      {"first", {[](const Filtered& f) { return end_filter(f, true); }}},
-      {"float", {float_filter, {"default"}}}, {"format", {format_filter, {}, true}},
+      {"escape", {escape_filter}}, {"first", {end_filter}}, {"float", {float_filter, {"default"}}},
+      {"format", {format_filter, {}, true}},
       {"indent", {indent_filter, {"width", "first", "blank"}}},
       {"int", {int_filter, {"default", "base"}}}, {"items", {items_filter}},
-      {"join", {join_filter, {"d", "attribute"}}},
-      {"last", {[](const Filtered& f) { return end_filter(f, false); }}},
+      {"join", {join_filter, {"d", "attribute"}}}, {"last", {end_filter}},
       {"length", {length_filter}},
       {"list", {[](const Filtered& f) { return f.work.list(f.items()->items); }}},
       {"lower", {case_filter<lower>}}, {"map", {map_filter, {}, true}},
-      {"max",
-          {[](const Filtered& f) { return extreme(f, true); }, {"case_sensitive", "attribute"}}},
-      {"min",
-          {[](const Filtered& f) { return extreme(f, false); }, {"case_sensitive", "attribute"}}},
-      {"reject", {[](const Filtered& f) { return choose(f, false, false); }, {}, true}},
-      {"rejectattr", {[](const Filtered& f) { return choose(f, true, false); }, {}, true}},
-      {"replace", {replace_filter, {"old", "new", "count"}}}, {"reverse", {reverse_filter}},
-      {"round", {round_filter, {"precision", "method"}}}, {"safe", {text_filter}},
-      {"select", {[](const Filtered& f) { return choose(f, false, true); }, {}, true}},
-      {"selectattr", {[](const Filtered& f) { return choose(f, true, true); }, {}, true}},
+      {"max", {extreme, {"case_sensitive", "attribute"}}},
+      {"min", {extreme, {"case_sensitive", "attribute"}}}, {"reject", {choose, {}, true}},
+      {"rejectattr", {choose, {}, true}}, {"replace", {replace_filter, {"old", "new", "count"}}},
+      {"reverse", {reverse_filter}}, {"round", {round_filter, {"precision", "method"}}},
+      {"safe", {text_filter}}, {"select", {choose, {}, true}}, {"selectattr", {choose, {}, true}},
       {"sort", {sort_filter, {"reverse", "case_sensitive", "attribute"}}},
       {"string", {text_filter}}, {"sum", {sum_filter, {"attribute", "start"}}},
       {"title", {case_filter<title_words>}},

@@ -220,10 +220,7 @@ class BraceFormat {
       }
       if (form[at] == '}') throw Fault("format(): a single }");
       const auto end = end_of_field(form, at + 1);
-      const std::string text = field(form.substr(at + 1, end - at - 1), depth);
-      work_.expect_room(static_cast<double>(out.size()) + static_cast<double>(text.size()));
-      work_.spend_bytes(text.size());
-      out += text;
+      work_.append(out, field(form.substr(at + 1, end - at - 1), depth));
       at = end + 1;
     }
     return out;
@@ -321,10 +318,7 @@ class PercentFormat {
       at_ = percent;
       if (at_ == form_.size()) break;
       ++at_;
-      const std::string text = field();
-      work_.expect_room(static_cast<double>(out.size()) + static_cast<double>(text.size()));
-      work_.spend_bytes(text.size());
-      out += text;
+      work_.append(out, field());
     }
     const bool has_keys =
         values_.dict() != nullptr || (tuple_ == nullptr && values_.list() != nullptr);
@@ -396,57 +390,39 @@ class PercentFormat {
     const char text_align = form.align == '=' ? '>' : form.align;
     double real = 0;
     std::int64_t whole = 0;
-    switch (form.type) {
-      case 's':
-      case 'r':
-        return padded(work_,
-            cut(form.type == 's' ? work_.print(value) : work_.print_repr(value), form.precision),
-            form.width, text_align, " ");
-      case 'c':
-        if (value.text() != nullptr && character_count(*value.text()) != 1)
-          throw Fault("%: c takes one character");
-        return padded(work_, value.text() != nullptr ? *value.text() : of_code(value), form.width,
-            text_align, " ");
-      case 'd':
-      case 'i':
-      case 'u':
-      case 'x':
-      case 'X':
-      case 'o': {
-        const bool decimal = form.type == 'd' || form.type == 'i' || form.type == 'u';
-        if (!value.whole(whole)) {
-          if (decimal && value.number(real) && !(std::abs(real) < 9e18))
-            throw Fault("the number is too large");
-          if (!decimal || !value.number(real))
-            throw Fault("%: {} does not take a {}", form.type, type_name(value));
-          whole = static_cast<std::int64_t>(real);
-        }
-        if (decimal) form.type = 'd';
-        if (form.precision >= 0) {  // at least so many digits
-          FieldForm digits{.fill = "0",
-              .align = '=',
-              .sign = form.sign,
-              .type = form.type,
-              .alternate = form.alternate};
-          const bool front = whole < 0 || form.sign != '-';
-          digits.width = form.precision + (front ? 1 : 0) + (form.alternate && !decimal ? 2 : 0);
-          if (form.align == '=') digits.width = std::max(digits.width, form.width);
-          return padded(
-              work_, number_text(work_, of_whole(whole), digits), form.width, text_align, " ");
-        }
-        return number_text(work_, of_whole(whole), form);
-      }
-      case 'e':
-      case 'E':
-      case 'f':
-      case 'F':
-      case 'g':
-      case 'G':
-        if (!value.number(real))
-          throw Fault("%: {} does not take a {}", form.type, type_name(value));
-        return number_text(work_, {real}, form);
-      default: throw Fault("%: the format {} is not supported", form.type);
+    const auto is_one_of = [&](std::string_view types) {
+      return types.find(form.type) != types.npos;
+    };
+    if (is_one_of("sr"))
+      return padded(work_,
+          cut(form.type == 's' ? work_.print(value) : work_.print_repr(value), form.precision),
+          form.width, text_align, " ");
+    if (form.type == 'c') {
+      if (value.text() != nullptr && character_count(*value.text()) != 1)
+        throw Fault("%: c takes one character");
+      return padded(work_, value.text() != nullptr ? *value.text() : of_code(value), form.width,
+          text_align, " ");
     }
+    const bool decimal = is_one_of("diu"), is_real = is_one_of("eEfFgG");
+    if (!decimal && !is_real && !is_one_of("xXo"))
+      throw Fault("%: the format {} is not supported", form.type);
+    if (is_real || !value.whole(whole)) {
+      if (!value.number(real) || !(decimal || is_real))
+        throw Fault("%: {} does not take a {}", form.type, type_name(value));
+      if (is_real) return number_text(work_, {real}, form);
+      if (!(std::abs(real) < 9e18)) throw Fault("the number is too large");
+      whole = static_cast<std::int64_t>(real);
+    }
+    if (decimal) form.type = 'd';
+    if (form.precision < 0) return number_text(work_, of_whole(whole), form);
+    FieldForm digits = form;  // at least so many digits
+    digits.fill = "0";
+    digits.align = '=';
+    digits.precision = -1;
+    const bool front = whole < 0 || form.sign != '-';
+    digits.width = form.precision + (front ? 1 : 0) + (form.alternate && !decimal ? 2 : 0);
+    if (form.align == '=') digits.width = std::max(digits.width, form.width);
+    return padded(work_, number_text(work_, of_whole(whole), digits), form.width, text_align, " ");
   }
 
   Work& work_;

@@ -20,14 +20,8 @@ class Lexer {
  public:
   Lexer(const std::string& source, const std::string& origin) : origin_(origin) {
     // Newlines are \n; a trailing newline is not part of the template.
-    for (std::size_t i = 0; i < source.size(); ++i) {
-      if (source[i] == '\r') {
-        if (i + 1 < source.size() && source[i + 1] == '\n') ++i;
-        text_ += '\n';
-      } else {
-        text_ += source[i];
-      }
-    }
+    const auto any_size = [](double) {};
+    text_ = replaced(replaced(source, "\r\n", "\n", -1, any_size), "\r", "\n", -1, any_size);
     if (text_.ends_with('\n')) text_.pop_back();
   }
 

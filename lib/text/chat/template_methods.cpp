@@ -53,9 +53,8 @@ class Given {
     return found == nullptr || found->none() ? nullptr : found;
   }
   const std::string& text(std::size_t place) const {
-    const Value* found = find(place);
-    if (found == nullptr || found->text() == nullptr) throw Fault("{}() takes a text", name_);
-    return *found->text();
+    if (const std::string* found = text_or_none(place)) return *found;
+    throw Fault("{}() takes a text", name_);
   }
   const std::string* text_or_none(std::size_t place, std::string_view name = "") const {
     const Value* found = find(place, name);
@@ -179,11 +178,8 @@ Value join_method(const TextCall& c) {
   bool first = true;
   for (const auto items = elements(c.work, *all); const auto& one : items->items) {
     if (one.text() == nullptr) throw Fault("join() takes a list of texts");
-    c.work.expect_room(
-        static_cast<double>(out.size() + c.text.size()) + static_cast<double>(one.text()->size()));
-    c.work.spend_bytes(one.text()->size() + c.text.size());
-    if (!std::exchange(first, false)) out += c.text;
-    out += *one.text();
+    if (!std::exchange(first, false)) c.work.append(out, c.text);
+    c.work.append(out, *one.text());
   }
   return of_text(std::move(out));
 }
@@ -325,7 +321,7 @@ const Value* Arguments::find(std::size_t place, std::string_view name) const {
 }
 
 Value attribute(Work& work, const Value& of, const std::string& name) {
-  if (const auto* nothing = std::get_if<Undefined>(&of.is)) throw Fault(*nothing->why);
+  expect_defined(of);
   if (const auto* space = std::get_if<std::shared_ptr<Space>>(&of.is)) {
     const auto found = (*space)->members.find(name);
     if (found != (*space)->members.end()) return found->second;
@@ -355,7 +351,7 @@ Value attribute(Work& work, const Value& of, const std::string& name) {
 }
 
 Value item(Work& work, const Value& of, const Value& key) {
-  if (const auto* nothing = std::get_if<Undefined>(&of.is)) throw Fault(*nothing->why);
+  expect_defined(of);
   work.read(key);
   if (const auto* dict = of.dict()) {
     const bool is_key =

@@ -10,8 +10,8 @@ using namespace python;
 constexpr std::size_t kBytesOfRepr = 4, kBytesOfJson = 6;
 
 [[noreturn]] void refuse_types(const std::string& sign, const Value& a, const Value& b) {
-  for (const Value* value : {&a, &b})
-    if (const auto* nothing = std::get_if<Undefined>(&value->is)) throw Fault(*nothing->why);
+  expect_defined(a);
+  expect_defined(b);
   throw Fault("{} does not take {} and {}", sign, type_name(a), type_name(b));
 }
 
@@ -115,6 +115,12 @@ void Work::expect_room(double bytes) const {
   if (bytes > static_cast<double>(bytes_)) throw Fault("the template makes too long a text");
 }
 
+void Work::append(std::string& out, std::string_view text) {
+  expect_room(static_cast<double>(out.size()) + static_cast<double>(text.size()));
+  spend_bytes(text.size());
+  out += text;
+}
+
 std::function<void(double)> Work::room() {
   return [this](double bytes) {
     expect_room(bytes);
@@ -178,7 +184,7 @@ std::shared_ptr<const List> elements(Work& work, const Value& value) {
 }
 
 Value operate(Work& work, const std::string& sign, const Value& a, const Value& b) {
-  if (sign == "~") { return work.text(work.print(a) + work.print(b)); }
+  if (sign == "~") return work.text(work.print(a) + work.print(b));
   if (std::int64_t x = 0, y = 0; a.whole(x) && b.whole(y)) return of_whole_numbers(sign, x, y);
   if (double x = 0, y = 0; a.number(x) && b.number(y)) return of_numbers(sign, x, y);
   if (sign == "*") {
@@ -219,7 +225,7 @@ Value negative(const Value& value) {
     return of_whole(-number);
   }
   if (double number = 0; value.number(number)) return {-number};
-  if (const auto* nothing = std::get_if<Undefined>(&value.is)) throw Fault(*nothing->why);
+  expect_defined(value);
   throw Fault("- does not take {}", type_name(value));
 }
 
@@ -227,7 +233,7 @@ Value slice(Work& work, const Value& of, const Value* from, const Value* to, con
   const auto given = [](const Value* value) { return value != nullptr && !value->none(); };
   const std::int64_t by = given(step) ? bound_of(step, "the step") : 1;
   if (by == 0) throw Fault("the step of a slice is 0");
-  if (const auto* nothing = std::get_if<Undefined>(&of.is)) throw Fault(*nothing->why);
+  expect_defined(of);
   if (!is_sequence(of)) return undefined(fmt::format("a {} cannot be sliced", type_name(of)));
   const auto* list = of.list();
   const std::string* text = of.text();

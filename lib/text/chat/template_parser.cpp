@@ -1,7 +1,6 @@
 // Parses tokens into statements and expressions, with the precedences of Jinja's parser.
 
-#include <charconv>
-
+#include "core/units.h"
 #include "text/chat/template_lexer.h"
 #include "text/chat/template_run.h"
 
@@ -12,6 +11,8 @@ using What = Expression::What;
 using Kind = Token::What;
 
 constexpr int kDeepestExpression = 200, kDeepestBlock = 60;
+// Words that are no names of variables.
+constexpr std::string_view kWords[] = {"and", "or", "not", "in", "is", "if", "else"};
 
 class Parser {
  public:
@@ -39,13 +40,11 @@ class Parser {
     core::bad_data("{}:{}: {}", origin_, peek().line, what);
   }
   [[noreturn]] void unexpected() const {
-    switch (peek().what) {
-      case Kind::end: fail("the template ends within a block or a tag");
-      case Kind::end_print:
-      case Kind::end_block: fail("a tag ends too early");
-      default: fail(fmt::format("unexpected \"{}\"", peek().text.substr(0, 40)));
-    }
+    if (peek().what == Kind::end) fail("the template ends within a block or a tag");
+    if (ends_tag()) fail("a tag ends too early");
+    fail(fmt::format("unexpected \"{}\"", peek().text.substr(0, 40)));
   }
+  bool ends_tag() const { return peek().what == Kind::end_print || peek().what == Kind::end_block; }
   bool is_sign(std::string_view sign) const {
     return peek().what == Kind::sign && peek().text == sign;
   }
@@ -251,11 +250,12 @@ class Parser {
 
   // ---- expressions
 
-  // Makes an expression with these parts.
-  template <class... Parts> Owned make(What what, int line, Parts... parts) {
+  // Makes an expression with this text and these parts.
+  template <class... Parts> Owned make(What what, int line, std::string text = {}, Parts... parts) {
     auto made = std::make_unique<Expression>();
     made->what = what;
     made->line = line;
+    made->text = std::move(text);
     (add(*made, std::move(parts)), ...);
     return made;
   }
@@ -274,16 +274,12 @@ class Parser {
     const int line = peek().line;
     auto first = no_condition_ ? disjunction() : expression();
     if (!is_sign(",")) return first;
-    auto made = make(What::tuple, line, std::move(first));
+    auto made = make(What::tuple, line, "", std::move(first));
     while (take_sign(",")) {
-      if (ends_tuple()) break;
+      if (ends_tag() || peek().what == Kind::end || is_sign(")")) break;
       add(*made, no_condition_ ? disjunction() : expression());
     }
     return made;
-  }
-  bool ends_tuple() const {
-    const auto what = peek().what;
-    return what == Kind::end_print || what == Kind::end_block || what == Kind::end || is_sign(")");
   }
 
   ExpressionPtr expression() {
@@ -291,28 +287,22 @@ class Parser {
     const int line = peek().line;
     ExpressionPtr value = disjunction();
     while (take_name("if")) {
-      auto made = make(What::choice, line);
-      add(*made, std::move(value));
+      auto made = make(What::choice, line, "", std::move(value));
       add(*made, disjunction());
       add(*made, take_name("else") ? expression() : nullptr);
       value = std::move(made);
     }
     return value;
   }
-  ExpressionPtr binary(std::string sign, int line, ExpressionPtr left, ExpressionPtr right) {
-    auto made = make(What::binary, line, std::move(left), std::move(right));
-    made->text = std::move(sign);
-    return made;
-  }
   // Parses operands with binary operators of one precedence between them.
   template <class Operand>
   ExpressionPtr chain(
       Kind kind, std::initializer_list<std::string_view> operators, const Operand& operand) {
-    auto left = operand();
+    ExpressionPtr left = operand();
     while (peek().what == kind && core::contains(operators, peek().text)) {
       const int line = peek().line;
       std::string sign = next().text;
-      left = binary(std::move(sign), line, std::move(left), operand());
+      left = make(What::binary, line, std::move(sign), std::move(left), operand());
     }
     return left;
   }
@@ -322,16 +312,11 @@ class Parser {
   ExpressionPtr conjunction() {
     return chain(Kind::name, {"and"}, [this] { return negation(); });
   }
-  ExpressionPtr unary(std::string sign, int line, ExpressionPtr of) {
-    auto made = make(What::unary, line, std::move(of));
-    made->text = std::move(sign);
-    return made;
-  }
   ExpressionPtr negation() {
     if (!is_name("not")) return comparison();
     const Deeper guard = deeper();
     const int line = next().line;
-    return unary("not", line, negation());
+    return make(What::unary, line, "not", negation());
   }
   ExpressionPtr comparison() {
     const int line = peek().line;
@@ -349,7 +334,7 @@ class Parser {
         sign = "not in";
       }
       if (sign.empty()) break;
-      if (!made) made = make(What::compare, line, std::move(left));
+      if (!made) made = make(What::compare, line, "", std::move(left));
       made->operators.push_back(std::move(sign));
       add(*made, sum());
     }
@@ -373,7 +358,7 @@ class Parser {
     ExpressionPtr value;
     if (is_sign("-") || is_sign("+")) {
       std::string sign = next().text;
-      value = unary(std::move(sign), line, signed_value(false));
+      value = make(What::unary, line, std::move(sign), signed_value(false));
     } else {
       value = postfixes(primary());
     }
@@ -393,30 +378,25 @@ class Parser {
       if (word == "true" || word == "True") return constant(token.line, of_bool(true));
       if (word == "false" || word == "False") return constant(token.line, of_bool(false));
       if (word == "none" || word == "None") return constant(token.line, {None{}});
-      static const std::set<std::string_view> kWords = {
-          "and", "or", "not", "in", "is", "if", "else"};
-      if (kWords.count(word) > 0) {
+      if (core::contains(kWords, word)) {
         --at_;
         unexpected();
       }
-      auto made = make(What::name, token.line);
-      made->text = word;
-      return made;
+      return make(What::name, token.line, word);
     }
     if (token.what == Kind::text) {
       std::string text;
       while (peek().what == Kind::text) text += next().text;
       return constant(token.line, of_text(std::move(text)));
     }
-    if (token.what == Kind::whole || token.what == Kind::real) {
+    if (token.what == Kind::whole) {
       next();
-      const char* const end = token.text.data() + token.text.size();
-      if (token.what == Kind::whole) {
-        std::int64_t number = 0;
-        if (std::from_chars(token.text.data(), end, number).ec != std::errc())
-          fail("the number is too large");
-        return constant(token.line, of_whole(number));
-      }
+      const auto number = core::read_number<std::int64_t>(token.text);
+      if (!number) fail("the number is too large");
+      return constant(token.line, of_whole(*number));
+    }
+    if (token.what == Kind::real) {
+      next();
       return constant(token.line, {std::strtod(token.text.c_str(), nullptr)});
     }
     if (take_sign("(")) {
@@ -448,16 +428,8 @@ class Parser {
     for (;;) {
       const int line = peek().line;
       if (take_sign(".")) {
-        auto made = make(What::attribute, line);
-        if (peek().what == Kind::whole) {
-          made->what = What::item;
-          add(*made, std::move(value));
-          add(*made, primary());
-        } else {
-          made->text = name();
-          add(*made, std::move(value));
-        }
-        value = std::move(made);
+        value = peek().what == Kind::whole ? make(What::item, line, "", std::move(value), primary())
+                                           : make(What::attribute, line, name(), std::move(value));
       } else if (take_sign("[")) {
         value = subscript(std::move(value), line);
       } else if (is_sign("(")) {
@@ -469,7 +441,7 @@ class Parser {
   }
   ExpressionPtr subscript(ExpressionPtr value, int line) {
     const Bracketed guard{no_condition_};
-    auto made = make(What::slice, line, std::move(value));
+    auto made = make(What::slice, line, "", std::move(value));
     int colons = 0;
     ExpressionPtr ends[3];
     for (int i = 0; i < 3; ++i) {
@@ -509,7 +481,7 @@ class Parser {
     }
   }
   ExpressionPtr call(ExpressionPtr value) {
-    auto made = make(What::call, peek().line, std::move(value));
+    auto made = make(What::call, peek().line, "", std::move(value));
     arguments(*made);
     return made;
   }
@@ -520,9 +492,7 @@ class Parser {
       const int line = peek().line;
       if (begins || take_sign("|")) {
         begins = false;
-        auto made = make(What::filter, line);
-        made->text = name();
-        add(*made, std::move(value));
+        auto made = make(What::filter, line, name(), std::move(value));
         if (is_sign("(")) arguments(*made);
         value = std::move(made);
       } else if (value && take_name("is")) {
@@ -536,24 +506,21 @@ class Parser {
   }
   ExpressionPtr test(ExpressionPtr value, int line) {
     const bool negated = take_name("not");
-    auto made = make(What::test, line);
-    made->text = name();
-    add(*made, std::move(value));
+    auto made = make(What::test, line, name(), std::move(value));
     const Token& token = peek();
     if (is_sign("(")) {
       arguments(*made);
     } else if (token.what == Kind::text || token.what == Kind::whole || token.what == Kind::real ||
                is_sign("[") || is_sign("{") ||
-               (token.what == Kind::name && token.text != "else" && token.text != "or" &&
-                   token.text != "and" && token.text != "if" && token.text != "not" &&
-                   token.text != "in")) {
+               (token.what == Kind::name &&
+                   (token.text == "is" || !core::contains(kWords, token.text)))) {
       if (is_name("is")) fail("tests cannot follow each other");
       const Deeper guard = deeper();
       made->arguments.push_back({"", postfixes(primary())});
       deepen(*made, *made->arguments.back().value);
     }
     if (!negated) return made;
-    return unary("not", line, std::move(made));
+    return make(What::unary, line, "not", std::move(made));
   }
 
   std::vector<Token> tokens_;

@@ -71,11 +71,7 @@ class Run {
     Inner(Inner&&) = delete;
   };
 
-  void print(const std::string& text) {
-    work_.spend_bytes(text.size());
-    work_.expect_room(static_cast<double>(out_->size()) + static_cast<double>(text.size()));
-    *out_ += text;
-  }
+  void print(const std::string& text) { work_.append(*out_, text); }
   template <class Body> std::string caught(const Body& body) {
     std::string text;
     std::string* const outer = std::exchange(out_, &text);
@@ -334,7 +330,7 @@ class Run {
   Value call(const Expression& expression) {
     const Value callee = evaluate(*expression.parts[0]);
     const auto given = arguments(expression);
-    if (const auto* nothing = std::get_if<Undefined>(&callee.is)) throw Fault(*nothing->why);
+    expect_defined(callee);
     const auto* found = std::get_if<std::shared_ptr<const Function>>(&callee.is);
     if (found == nullptr) throw Fault("a value of type {} cannot be called", type_name(callee));
     const Function& function = **found;

@@ -108,6 +108,8 @@ class Work {
   void expect_room(double bytes) const;
   /// expect_room() as a function, which also takes the steps of making the text.
   std::function<void(double)> room();
+  /// Appends to a text, and pays for it.
+  void append(std::string& out, std::string_view text);
   /// Make a text from a copy of another, and a list.
   Value text(std::string_view text);
   Value list(std::vector<Value> items, List::Form form = List::Form::list);

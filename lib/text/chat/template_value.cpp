@@ -39,15 +39,10 @@ KeyKind kind_of_key(const Value& key) {
   return kTupleKey;
 }
 
-// Writes values as Python's str() and repr() do.
+// Writes values as Python's repr() does.
 class Printer {
  public:
   Printer(std::size_t most, std::string& out) : most_(most), out_(out) {}
-  void print(const Value& value) {
-    const auto* text = value.text();
-    if (text != nullptr) out_ += *text;
-    else if (!value.undefined()) write(value);
-  }
   void write(const Value& value) {
     if (out_.size() > most_) throw Fault("the template makes too long a text");
     const auto* list = value.list();
@@ -309,6 +304,10 @@ Value of_json(const core::OrderedJson& json) {
   return {None{}};
 }
 
+void expect_defined(const Value& value) {
+  if (const auto* nothing = std::get_if<Undefined>(&value.is)) throw Fault(*nothing->why);
+}
+
 bool truth(const Value& value) {
   if (value.undefined() || value.none()) return false;
   if (const auto* flag = std::get_if<bool>(&value.is)) return *flag;
@@ -336,9 +335,8 @@ std::string type_name(const Value& value) {
 }
 
 std::string printed(const Value& value, std::size_t most) {
-  std::string out;
-  Printer(most, out).print(value);
-  return out;
+  if (const auto* text = value.text()) return *text;
+  return value.undefined() ? "" : repr(value, most);
 }
 std::string repr(const Value& value, std::size_t most) {
   std::string out;
@@ -386,8 +384,8 @@ std::partial_ordering order(const Value& a, const Value& b) {
     }
     return list->items.size() <=> other->items.size();
   }
-  for (const Value* value : {&a, &b})
-    if (const auto* nothing = std::get_if<Undefined>(&value->is)) throw Fault(*nothing->why);
+  expect_defined(a);
+  expect_defined(b);
   throw Fault("values of types {} and {} cannot be compared", type_name(a), type_name(b));
 }
 

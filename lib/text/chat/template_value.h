@@ -92,6 +92,8 @@ Value of_list(std::vector<Value> items, List::Form form = List::Form::list);
 Value of_dict(std::vector<std::pair<Value, Value>> members);
 Value of_json(const core::OrderedJson& json);
 
+/// Throws Fault for an undefined value, saying why it is undefined.
+void expect_defined(const Value& value);
 bool truth(const Value& value);
 /// Returns Python's name of the value's type.
 std::string type_name(const Value& value);

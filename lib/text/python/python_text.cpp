@@ -57,17 +57,11 @@ std::uint32_t simple(utf8proc_int32_t map(utf8proc_int32_t), std::uint32_t c) {
 
 // Unicode's Case_Ignorable.
 bool is_case_ignorable(std::uint32_t c) {
-  switch (category(c)) {
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_ME:
-    case UTF8PROC_CATEGORY_CF:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_SK: return true;
-    default: break;
-  }
+  static constexpr utf8proc_category_t kCategories[] = {UTF8PROC_CATEGORY_MN, UTF8PROC_CATEGORY_ME,
+      UTF8PROC_CATEGORY_CF, UTF8PROC_CATEGORY_LM, UTF8PROC_CATEGORY_SK};
   static constexpr std::uint32_t kMarks[] = {0x27, 0x2E, 0x3A, 0xB7, 0x387, 0x55F, 0x5F4, 0x2018,
       0x2019, 0x2024, 0x2027, 0xFE13, 0xFE52, 0xFE55, 0xFF07, 0xFF0E, 0xFF1A};
-  return std::ranges::binary_search(kMarks, c);
+  return core::contains(kCategories, category(c)) || std::ranges::binary_search(kMarks, c);
 }
 
 bool ends_word(std::string_view text, std::size_t at, std::size_t next) {
@@ -129,17 +123,8 @@ bool is_alpha(std::uint32_t c) { return class_of(c) == CharClass::letter; }
 bool is_alnum(std::uint32_t c) { return is_alpha(c) || is_numeric(c); }
 bool is_printable(std::uint32_t c) {
   if (c < 0x7F) return c >= ' ';
-  switch (category(c)) {
-    case UTF8PROC_CATEGORY_CN:
-    case UTF8PROC_CATEGORY_CC:
-    case UTF8PROC_CATEGORY_CF:
-    case UTF8PROC_CATEGORY_CS:
-    case UTF8PROC_CATEGORY_CO:
-    case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP:
-    case UTF8PROC_CATEGORY_ZS: return false;
-    default: return true;
-  }
+  const auto of = category(c);  // ZS and those behind it are separators, controls and the like
+  return of != UTF8PROC_CATEGORY_CN && of < UTF8PROC_CATEGORY_ZS;
 }
 
 int decimal_value(std::uint32_t c) {

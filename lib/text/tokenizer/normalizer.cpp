@@ -324,12 +324,8 @@ bool Normalizer::is_inert(std::uint32_t code_point) {
   if (code_point >= 0xAC00 && code_point <= 0xD7A3) return true;
   const auto* property = utf8proc_get_property(static_cast<utf8proc_int32_t>(code_point));
   if (property->combining_class != 0 || property->decomp_seqindex != UINT16_MAX) return false;
-  switch (property->category) {
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME: return false;
-    default: return true;
-  }
+  // The categories of marks are MN to ME.
+  return property->category < UTF8PROC_CATEGORY_MN || property->category > UTF8PROC_CATEGORY_ME;
 }
 
 std::string_view Normalizer::apply(

@@ -13,44 +13,30 @@ namespace {
 
 constexpr std::uint32_t kBlock = 4096, kBlocks = 0x110000 / kBlock;
 
+// The numbers of utf8proc's categories: 1 to 3 are letters in upper, lower and title case, 4 and 5
+// other letters, 6 to 8 marks, 9 to 11 numbers.
+utf8proc_category_t category(std::uint32_t code_point) {
+  return utf8proc_category(static_cast<utf8proc_int32_t>(code_point));
+}
+
 CharClass look_up(std::uint32_t code_point) {
-  switch (code_point) {
-    case 0x85:
-    case 0xA0:
-    case 0x1680:
-    case 0x2028:
-    case 0x2029:
-    case 0x202F:
-    case 0x205F:
-    case 0x3000: return CharClass::space;
-  }
+  static constexpr std::uint32_t kSpaces[] = {
+      0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000};
+  if (core::contains(kSpaces, code_point)) return CharClass::space;
   if (code_point >= 0x2000 && code_point <= 0x200A) return CharClass::space;
   if (code_point < 128) return kAsciiClass[code_point];
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(code_point))) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO: return CharClass::letter;
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO: return CharClass::number;
-    default: return CharClass::other;
-  }
+  const auto of = category(code_point);
+  if (of >= UTF8PROC_CATEGORY_LU && of <= UTF8PROC_CATEGORY_LO) return CharClass::letter;
+  if (of >= UTF8PROC_CATEGORY_ND && of <= UTF8PROC_CATEGORY_NO) return CharClass::number;
+  return CharClass::other;
 }
 
 LetterKind look_up_letter(std::uint32_t code_point) {
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(code_point))) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LT: return LetterKind::upper;
-    case UTF8PROC_CATEGORY_LL: return LetterKind::lower;
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME: return LetterKind::either;
-    default: return LetterKind::none;
-  }
+  const auto of = category(code_point);
+  if (of == UTF8PROC_CATEGORY_LL) return LetterKind::lower;
+  if (of == UTF8PROC_CATEGORY_LU || of == UTF8PROC_CATEGORY_LT) return LetterKind::upper;
+  if (of >= UTF8PROC_CATEGORY_LM && of <= UTF8PROC_CATEGORY_ME) return LetterKind::either;
+  return LetterKind::none;
 }
 
 // A class and a letter's kind in one byte.
@@ -110,25 +96,21 @@ LetterKind letter_kind_of(std::uint32_t code_point) {
 }
 
 bool is_decimal(std::uint32_t code_point) {
-  return code_point <= 0x10FFFF &&
-         utf8proc_category(static_cast<utf8proc_int32_t>(code_point)) == UTF8PROC_CATEGORY_ND;
+  return code_point <= 0x10FFFF && category(code_point) == UTF8PROC_CATEGORY_ND;
 }
 
 bool is_word_char(std::uint32_t code_point) {
   if (code_point > 0x10FFFF) return false;
   if (letter_kind_of(code_point) != LetterKind::none) return true;
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(code_point))) {
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_PC: return true;
-    default:
-      // Join controls, and alphabetic symbols.
-      return code_point == 0x200C || code_point == 0x200D ||
-             (code_point >= 0x24B6 && code_point <= 0x24E9) ||
-             (code_point >= 0x1F130 && code_point <= 0x1F149) ||
-             (code_point >= 0x1F150 && code_point <= 0x1F169) ||
-             (code_point >= 0x1F170 && code_point <= 0x1F189);
-  }
+  const auto of = category(code_point);
+  if (of == UTF8PROC_CATEGORY_ND || of == UTF8PROC_CATEGORY_NL || of == UTF8PROC_CATEGORY_PC)
+    return true;
+  // Join controls, and alphabetic symbols.
+  return code_point == 0x200C || code_point == 0x200D ||
+         (code_point >= 0x24B6 && code_point <= 0x24E9) ||
+         (code_point >= 0x1F130 && code_point <= 0x1F149) ||
+         (code_point >= 0x1F150 && code_point <= 0x1F169) ||
+         (code_point >= 0x1F170 && code_point <= 0x1F189);
 }
 
 bool is_valid_utf8(std::string_view text) {
