@@ -30,6 +30,7 @@ class GatedAttention : public Mixer {
       *made = register_module(name, std::make_shared<LayerNorm>(shape_.width, block.norm_epsilon,
                                         false, parse_norm_kind(block.norm_kind)));
     attn_proj_ = add_matrix("attn_proj", shape_.d_query(), d_, block.bias);
+    carried_.per_token = 2 * shape_.d_key() + 1;
   }
 
   Tensor forward(const Tensor& x, const MixerCall& call, const std::string& name) override {
@@ -71,12 +72,6 @@ class GatedAttention : public Mixer {
 
 }  // namespace
 
-const MixerFacts gated_attention_mixer{.name = "gated-attention",
-    .make = make_mixer<GatedAttention>,
-    .carried = [](const ModelOptions&) { return std::int64_t{0}; },
-    .carried_per_token =
-        [](const ModelOptions& options) {
-          return 2 * head_shape(options.shape, options.transformer).d_key() + 1;
-        }};
+const MixerFacts gated_attention_mixer{"gated-attention", make_mixer<GatedAttention>};
 
 }  // namespace nn

@@ -22,10 +22,6 @@ ShapeOptions delta_shape(const ModelOptions& options) {
   return shape;
 }
 
-std::int64_t key_heads_of(const ModelOptions& options) {
-  return options.gla.key_heads > 0 ? options.gla.key_heads : delta_shape(options).heads;
-}
-
 void check_gla(const ShapeOptions& shape, const GlaOptions& options) {
   if (options.update == "delta" && shape.heads % std::max<std::int64_t>(1, options.key_heads) != 0)
     core::bad_config("delta-key-heads: {} does not divide the {} heads of values",
@@ -57,6 +53,7 @@ GatedLinearAttention::GatedLinearAttention(const ModelOptions& options, const st
   c_proj_ = add_matrix("c_proj", d_, d_, false);
   memory_ =
       register_module("memory", std::make_shared<StateMemory>(options.state_memory, d_, heads_));
+  carried_.fixed = matrices() + StateMemory::carried(options.state_memory, d_, matrices());
 }
 
 Tensor GatedLinearAttention::log_decay(const Tensor& x) const {
@@ -99,14 +96,13 @@ Tensor GatedLinearAttention::forward(
 GatedDelta::GatedDelta(const ModelOptions& options)
     : Mixer(delta_shape(options), options.gla.d_key,
           options.gla.d_value * delta_shape(options).heads),
-      key_heads_(key_heads_of(options)), keys_(key_heads_ * d_state_[0]),
-      values_(heads_ * d_state_[1]),
+      key_heads_(options.gla.key_heads > 0 ? options.gla.key_heads : heads_),
+      keys_(key_heads_ * d_state_[0]), values_(heads_ * d_state_[1]),
       scale_(options.gla.d_key > 0 ? 1 / std::sqrt(static_cast<double>(d_state_[0])) : 1) {
   const bool decays = options.gla.decay == "gated";
   c_in_ = add_matrix("c_in", d_, 2 * keys_ + 2 * values_, false);  // q, k, v, r
   gates_ = add_matrix("gates", d_, decays ? 2 * heads_ : heads_, false);
-  convolution_ = register_module(
-      "convolution", std::make_shared<ShortConvolution>(2 * keys_ + values_, options.gla.convolution));
+  convolution_ = add_convolution("convolution", 2 * keys_ + values_, options.gla.convolution);
   if (decays) {
     a_log_ = register_parameter("a_log", blank({heads_}));
     a_bias_ = register_parameter("a_bias", blank({heads_}));
@@ -116,6 +112,7 @@ GatedDelta::GatedDelta(const ModelOptions& options)
   c_proj_ = add_matrix("c_proj", values_, d_, false);
   memory_ =
       register_module("memory", std::make_shared<StateMemory>(options.state_memory, d_, heads_));
+  carried_.fixed += matrices() + StateMemory::carried(options.state_memory, d_, matrices());
 }
 
 Tensor of_length_one(const Tensor& x) {
@@ -162,46 +159,23 @@ Tensor GatedDelta::forward(const Tensor& x, const MixerCall& call, const std::st
 
 namespace {
 
-GlaOptions of_kind(const ModelOptions& options, const char* update, const char* decay) {
-  auto gla = options.gla;
-  if (*update != 0) gla.update = update, gla.decay = decay;
-  return gla;
-}
-
 std::shared_ptr<Mixer> make(
     const ModelOptions& options, const char* update = "", const char* decay = "") {
   auto own = options;
-  own.gla = of_kind(options, update, decay);
+  if (*update != 0) own.gla.update = update, own.gla.decay = decay;
   check_gla(own.gla.update == "delta" ? delta_shape(own) : own.shape, own.gla);
   if (own.gla.update == "delta") return std::make_shared<GatedDelta>(own);
   return std::make_shared<GatedLinearAttention>(own, own.gla.decay);
 }
 
-std::int64_t carried(const ModelOptions& options, const char* update = "") {
-  const std::int64_t d = options.shape.d_model;
-  const bool delta = of_kind(options, update, "gated").update == "delta";
-  const auto heads = delta ? delta_shape(options).heads : options.shape.heads;
-  const auto& gla = options.gla;
-  const auto d_key = delta && gla.d_key > 0 ? gla.d_key : d / 2 / heads,
-             d_value = delta && gla.d_value > 0 ? gla.d_value : d / heads;
-  const auto state = heads * d_key * d_value;
-  return state + StateMemory::carried(options.state_memory, d, state) +
-         (delta ? (gla.convolution - 1) * (2 * key_heads_of(options) * d_key + heads * d_value) : 0);
-}
-
 }  // namespace
 
-const MixerFacts gla_mixer{.name = "gla",
-    .make = [](const ModelOptions& o, std::int64_t) { return make(o); },
-    .carried = [](const ModelOptions& o) { return carried(o); }};
-const MixerFacts delta_mixer{.name = "delta",
-    .make = [](const ModelOptions& o, std::int64_t) { return make(o, "delta", "gated"); },
-    .carried = [](const ModelOptions& o) { return carried(o, "delta"); }};
-const MixerFacts retnet_mixer{.name = "retnet",
-    .make = [](const ModelOptions& o, std::int64_t) { return make(o, "sum", "fixed"); },
-    .carried = [](const ModelOptions& o) { return carried(o, "sum"); }};
-const MixerFacts linear_mixer{.name = "linear",
-    .make = [](const ModelOptions& o, std::int64_t) { return make(o, "sum", "none"); },
-    .carried = [](const ModelOptions& o) { return carried(o, "sum"); }};
+const MixerFacts gla_mixer{"gla", [](const ModelOptions& o, std::int64_t) { return make(o); }};
+const MixerFacts delta_mixer{
+    "delta", [](const ModelOptions& o, std::int64_t) { return make(o, "delta", "gated"); }};
+const MixerFacts retnet_mixer{
+    "retnet", [](const ModelOptions& o, std::int64_t) { return make(o, "sum", "fixed"); }};
+const MixerFacts linear_mixer{
+    "linear", [](const ModelOptions& o, std::int64_t) { return make(o, "sum", "none"); }};
 
 }  // namespace nn

@@ -16,8 +16,8 @@ class H3Mixer : public Mixer, public OwnFirstValues {
   explicit H3Mixer(const ModelOptions& options)
       : Mixer(options.shape), taps_(options.gla.convolution) {
     c_in_ = add_matrix("c_in", d_, 3 * d_, true);
-    shift_ = register_module(
-        "shift", std::make_shared<ShortConvolution>(d_, taps_, 1, false, false, /*swish=*/false));
+    shift_ = add_convolution("shift", d_, taps_, false, /*swish=*/false);
+    carried_.fixed += d_ * options.mixers.state;
     space_ =
         register_module("space", std::make_shared<DiagonalStateSpace>(d_, options.mixers.state));
     c_proj_ = add_matrix("c_proj", d_, d_, true);
@@ -46,9 +46,6 @@ class H3Mixer : public Mixer, public OwnFirstValues {
 
 }  // namespace
 
-const MixerFacts h3_mixer{
-    .name = "h3", .make = make_mixer<H3Mixer>, .carried = [](const ModelOptions& options) {
-      return options.shape.d_model * (options.mixers.state + options.gla.convolution - 1);
-    }};
+const MixerFacts h3_mixer{"h3", make_mixer<H3Mixer>};
 
 }  // namespace nn

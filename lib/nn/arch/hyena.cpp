@@ -25,9 +25,9 @@ class HyenaMixer : public Mixer, public OwnFirstValues {
   explicit HyenaMixer(const ModelOptions& options)
       : Mixer(options.shape), length_(options.mixers.filter) {
     c_in_ = add_matrix("c_in", d_, 3 * d_, true);
-    convolution_ = register_module(
-        "convolution", std::make_shared<ShortConvolution>(
-                           3 * d_, options.gla.convolution, 1, false, true, /*swish=*/false));
+    convolution_ =
+        add_convolution("convolution", 3 * d_, options.gla.convolution, true, /*swish=*/false);
+    carried_.fixed += d_ * (length_ - 1);
     filter_.push_back(add_matrix("filter_in", 2 * kBands + 1, kInner, true));
     for (const char* const name : {"filter_1", "filter_2"})
       filter_.push_back(add_matrix(name, kInner, kInner, true));
@@ -105,10 +105,6 @@ class HyenaMixer : public Mixer, public OwnFirstValues {
 
 }  // namespace
 
-const MixerFacts hyena_mixer{
-    .name = "hyena", .make = make_mixer<HyenaMixer>, .carried = [](const ModelOptions& options) {
-      return options.shape.d_model *
-             (options.mixers.filter - 1 + 3 * (options.gla.convolution - 1));
-    }};
+const MixerFacts hyena_mixer{"hyena", make_mixer<HyenaMixer>};
 
 }  // namespace nn

@@ -18,13 +18,12 @@ namespace {
 class KdaMixer : public Mixer, public OwnFirstValues {
  public:
   explicit KdaMixer(const ModelOptions& options)
-      : Mixer(options.shape, options.shape.d_model / options.shape.heads),
-        taps_(options.gla.convolution) {
+      : Mixer(options.shape, options.shape.d_model / options.shape.heads) {
     if (d_ % heads_ != 0) core::bad_config("heads: {} does not divide d-model {}", heads_, d_);
     const auto wide = d_ / heads_;
     c_in_ = add_matrix("c_in", d_, 3 * d_, false);
-    convolution_ =
-        register_module("convolution", std::make_shared<ShortConvolution>(3 * d_, taps_));
+    convolution_ = add_convolution("convolution", 3 * d_, options.gla.convolution);
+    carried_.fixed += matrices();
     decay_down_ = add_matrix("decay_down", d_, wide, false);
     decay_up_ = add_matrix("decay_up", wide, d_, false);
     gates_ = add_matrix("gates", d_, heads_, false);
@@ -62,7 +61,6 @@ class KdaMixer : public Mixer, public OwnFirstValues {
   }
 
  private:
-  std::int64_t taps_;
   std::shared_ptr<Linear> c_in_, decay_down_, decay_up_, gates_, gate_down_, gate_up_, c_proj_;
   std::shared_ptr<ShortConvolution> convolution_;
   Tensor a_log_, a_bias_;  // (heads), (d)
@@ -71,10 +69,6 @@ class KdaMixer : public Mixer, public OwnFirstValues {
 
 }  // namespace
 
-const MixerFacts kda_mixer{
-    .name = "kda", .make = make_mixer<KdaMixer>, .carried = [](const ModelOptions& options) {
-      const auto d = options.shape.d_model;
-      return d * (d / options.shape.heads) + (options.gla.convolution - 1) * 3 * d;
-    }};
+const MixerFacts kda_mixer{"kda", make_mixer<KdaMixer>};
 
 }  // namespace nn

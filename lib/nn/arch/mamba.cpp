@@ -19,8 +19,8 @@ class MambaMixer : public Mixer, public OwnFirstValues {
         rank_((d_ + 15) / 16) {
     heads_ = width_, d_state_ = {n_, 1};  // each channel has a state
     c_in_ = add_matrix("c_in", d_, 2 * width_, false);
-    convolution_ = register_module("convolution",
-        std::make_shared<ShortConvolution>(width_, options.gla.convolution, 1, false, true));
+    convolution_ = add_convolution("convolution", width_, options.gla.convolution, true);
+    carried_.fixed += matrices();
     c_select_ = add_matrix("c_select", width_, rank_ + 2 * n_, false);
     dt_up_ = add_matrix("dt_up", rank_, width_, true);
     a_log_ = register_parameter("a_log", blank({width_ * n_}));
@@ -61,11 +61,6 @@ class MambaMixer : public Mixer, public OwnFirstValues {
 
 const MixerFacts mamba_mixer{.name = "mamba",
     .make = make_mixer<MambaMixer>,
-    .carried =
-        [](const ModelOptions& options) {
-          return options.mamba2.width(options.shape.d_model) *
-                 (options.mixers.state + options.gla.convolution - 1);
-        },
     .second = MixerFacts::Second::none,
     .norm = NormKind::rms};
 

@@ -20,8 +20,8 @@ class Mamba2Mixer : public Mixer, public OwnFirstValues {
       core::bad_config("heads: {} does not divide {}, d-model times expand", heads_, width_);
     c_in_ = add_matrix("c_in", d_, 2 * width_ + 2 * state_ + heads_, false);
     convolution_ =
-        register_module("convolution", std::make_shared<ShortConvolution>(width_ + 2 * state_,
-                                           options.gla.convolution, 1, false, true));
+        add_convolution("convolution", width_ + 2 * state_, options.gla.convolution, true);
+    carried_.fixed += matrices();
     a_log_ = register_parameter("a_log", blank({heads_}));
     a_bias_ = register_parameter("a_bias", blank({heads_}));
     skip_ = register_parameter("skip", blank({heads_}));
@@ -60,12 +60,6 @@ class Mamba2Mixer : public Mixer, public OwnFirstValues {
 
 const MixerFacts mamba2_mixer{.name = "mamba2",
     .make = make_mixer<Mamba2Mixer>,
-    .carried =
-        [](const ModelOptions& options) {
-          const auto state = options.mamba2.state,
-                     width = options.mamba2.width(options.shape.d_model);
-          return state * width + (options.gla.convolution - 1) * (width + 2 * state);
-        },
     .second = MixerFacts::Second::none,
     .norm = NormKind::rms};
 

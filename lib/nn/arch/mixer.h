@@ -40,6 +40,8 @@ class Mixer : public torch::nn::Module {
   /// change the state.
   virtual torch::Tensor forward(
       const torch::Tensor& x, const MixerCall& call, const std::string& name) = 0;
+  /// Returns the numbers that the layer's State has for a row.
+  const CarriedState& carried() const { return carried_; }
 
  protected:
   /// d_key: of one head's state; 0: half of d_value. d_value: width of the state's other side,
@@ -54,9 +56,14 @@ class Mixer : public torch::nn::Module {
       const torch::Tensor& x, const MixerCall& call, const std::string& name) const;
   std::shared_ptr<Linear> add_matrix(
       const char* name, std::int64_t in, std::int64_t out, bool bias);
+  /// Also counts the inputs that MixerCall::convolved() carries.
+  std::shared_ptr<ShortConvolution> add_convolution(const char* name, std::int64_t width,
+      std::int64_t taps, bool bias = false, bool swish = true);
+  std::int64_t matrices() const { return heads_ * d_state_[0] * d_state_[1]; }  ///< numbers of
 
   std::int64_t heads_, d_;
   std::array<std::int64_t, 2> d_state_;  // of a head's matrix
+  CarriedState carried_;                 // set by the constructor
 };
 
 /// Makes the mixer of layer `layer`, counted from 0 among the stack's layers with this mixer.
@@ -75,10 +82,6 @@ std::shared_ptr<Mixer> make_mixer(const ModelOptions& options, std::int64_t laye
 struct MixerFacts {
   const char* name;  ///< in --mixer, and of the architecture all of whose layers have it
   MakeMixer* make;
-  /// Returns the numbers that a layer carries.
-  std::int64_t (*carried)(const ModelOptions& options);
-  /// Returns the numbers that a layer carries for each earlier token. Null: none.
-  std::int64_t (*carried_per_token)(const ModelOptions& options) = nullptr;
   enum class Second { network, own, none } second = Second::network;  ///< the layer's second half
   MakeMixer* make_network = nullptr;                                  ///< of Second::own
   NormKind norm = NormKind::layer;

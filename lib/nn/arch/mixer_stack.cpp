@@ -12,11 +12,9 @@ constexpr const MixerFacts* kMixers[] = {&gla_mixer, &mamba2_mixer, &rwkv7_mixer
     &h3_mixer, &hyena_mixer, &gated_attention_mixer};
 
 const MixerFacts& mixer_named(const std::string& name) {
-  std::vector<std::string> names;
-  for (const auto* mixer : kMixers) {
+  for (const auto* mixer : kMixers)
     if (name == mixer->name) return *mixer;
-    names.emplace_back(mixer->name);
-  }
+  const auto names = core::mapped(kMixers, [](const auto* mixer) { return mixer->name; });
   core::bad_config("mixer: takes {}, not '{}'", fmt::join(names, ", "), core::printable(name));
 }
 
@@ -61,6 +59,13 @@ Tensor Mixer::first_state(const Tensor& x, const MixerCall& call, const std::str
 std::shared_ptr<Linear> Mixer::add_matrix(
     const char* name, std::int64_t in, std::int64_t out, bool bias) {
   return register_module(name, std::make_shared<Linear>(in, out, bias));
+}
+
+std::shared_ptr<ShortConvolution> Mixer::add_convolution(
+    const char* name, std::int64_t width, std::int64_t taps, bool bias, bool swish) {
+  carried_.fixed += (taps - 1) * width;
+  return register_module(
+      name, std::make_shared<ShortConvolution>(width, taps, 1, false, bias, swish));
 }
 
 Tensor MixerCall::after_past(const Tensor& x, std::int64_t steps, const std::string& name) const {
@@ -112,12 +117,12 @@ MixerStack::MixerStack(const ModelOptions& options, std::int64_t vocabulary)
   std::map<const MixerFacts*, std::int64_t> before;
   for (std::int64_t i = 0; i < shape_.layers; ++i) {
     const auto& of = *mixers[static_cast<std::size_t>(i)];
-    grows_ = grows_ || of.carried_per_token != nullptr;
     const auto& layer = layers[static_cast<std::size_t>(i)];
     auto& made = layers_.emplace_back();
     made.ln_1 = layer->register_module("ln_1", norm(of));
     if (of.second != MixerFacts::Second::none) made.ln_2 = layer->register_module("ln_2", norm(of));
     made.mixer = layer->register_module("mixer", of.make(options, before[&of]));
+    grows_ = grows_ || made.mixer->carried().per_token > 0;
     if (of.second == MixerFacts::Second::own)
       made.own = layer->register_module("mlp", of.make_network(options, before[&of]));
     if (of.second == MixerFacts::Second::network)
@@ -184,10 +189,13 @@ void MixerStack::forget(State& state, std::int64_t keep) {
 }
 
 CarriedState MixerStack::carried_state(const ModelOptions& options) {
+  const ShapesOnly shapes;
+  std::map<const MixerFacts*, CarriedState> of;
   CarriedState state;
   for (const auto* const mixer : mixers_of(options)) {
-    state.fixed += mixer->carried(options);
-    if (mixer->carried_per_token != nullptr) state.per_token += mixer->carried_per_token(options);
+    if (!of.contains(mixer)) of[mixer] = mixer->make(options, 0)->carried();
+    state.fixed += of[mixer].fixed;
+    state.per_token += of[mixer].per_token;
   }
   return state;
 }

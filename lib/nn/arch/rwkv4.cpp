@@ -45,6 +45,7 @@ class Rwkv4Part : public Mixer, public OwnFirstValues {
 class Rwkv4Mixer : public Rwkv4Part {
  public:
   Rwkv4Mixer(const ModelOptions& options, std::int64_t layer) : Rwkv4Part(options, layer, 3) {
+    carried_.fixed = 5 * d_;  // with the network's
     decay_ = register_parameter("decay", blank({d_}));
     bonus_ = register_parameter("bonus", blank({d_}));
     for (const char* const name : {"k", "v", "r"}) maps_.push_back(add_matrix(name, d_, d_, false));
@@ -139,7 +140,6 @@ class Rwkv4Network : public Rwkv4Part {
 
 const MixerFacts rwkv4_mixer{.name = "rwkv4",
     .make = make_mixer<Rwkv4Mixer>,
-    .carried = [](const ModelOptions& options) { return 5 * options.shape.d_model; },
     .second = MixerFacts::Second::own,
     .make_network = make_mixer<Rwkv4Network>,
     .first_norm = true};

@@ -37,6 +37,7 @@ class Rwkv7Mixer : public Mixer, public OwnFirstValues {
             options.shape, options.shape.d_model / std::max<std::int64_t>(1, options.shape.heads)),
         layer_(layer), layers_(options.shape.layers) {
     if (d_ % heads_ != 0) core::bad_config("heads: {} does not divide d-model {}", heads_, d_);
+    carried_.fixed = matrices() + 2 * d_;  // with the network's
     mix_ = register_parameter("mix", blank({kMixes * d_}));
     for (const char* const name : {"r", "k", "v"}) maps_.push_back(add_matrix(name, d_, d_, false));
     const auto ranks = rwkv7_ranks(d_);
@@ -153,11 +154,6 @@ std::vector<std::int64_t> rwkv7_ranks(std::int64_t d_model) {
 
 const MixerFacts rwkv7_mixer{.name = "rwkv7",
     .make = make_mixer<Rwkv7Mixer>,
-    .carried =
-        [](const ModelOptions& options) {
-          const auto d = options.shape.d_model;
-          return d * (d / options.shape.heads + 2);
-        },
     .second = MixerFacts::Second::own,
     .make_network = make_mixer<Rwkv7Network>,
     .first_norm = true};

@@ -25,6 +25,7 @@ class S4dMixer : public Mixer {
     space_ =
         register_module("space", std::make_shared<DiagonalStateSpace>(d_, options.mixers.state));
     c_proj_ = add_matrix("c_proj", d_, 2 * d_, true);
+    carried_.fixed = d_ * options.mixers.state;
   }
 
   Tensor forward(const Tensor& x, const MixerCall& call, const std::string& name) override {
@@ -112,9 +113,6 @@ Tensor DiagonalStateSpace::forward(
   return y;
 }
 
-const MixerFacts s4d_mixer{
-    .name = "s4d", .make = make_mixer<S4dMixer>, .carried = [](const ModelOptions& options) {
-      return options.shape.d_model * options.mixers.state;
-    }};
+const MixerFacts s4d_mixer{"s4d", make_mixer<S4dMixer>};
 
 }  // namespace nn

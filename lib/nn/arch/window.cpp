@@ -20,6 +20,7 @@ class WindowMixer : public Mixer {
       core::bad_config("heads: twice {} does not divide d-model {}", heads_, d_);
     c_attn_ = add_matrix("c_attn", d_, 3 * d_, options.transformer.bias);
     c_proj_ = add_matrix("c_proj", d_, d_, options.transformer.bias);
+    carried_.fixed = window_ * (2 * d_ + 1);
   }
 
   Tensor forward(const Tensor& x, const MixerCall& call, const std::string& name) override {
@@ -64,9 +65,6 @@ class WindowMixer : public Mixer {
 
 }  // namespace
 
-const MixerFacts window_mixer{
-    .name = "window", .make = make_mixer<WindowMixer>, .carried = [](const ModelOptions& options) {
-      return options.mixers.window * (2 * options.shape.d_model + 1);
-    }};
+const MixerFacts window_mixer{"window", make_mixer<WindowMixer>};
 
 }  // namespace nn

@@ -37,7 +37,7 @@ constexpr ArchFacts kFacts[] = {
     {"hyena", false, true, false,
         "d-ff activation-dropout memory-key activation bias norm-epsilon gla-convolution "
         "filter-length"},
-    {"hybrid", false, false, false, "mixer norm-kind feed-forward"},
+    {"hybrid", false, false, false, "mixer"},
     {"mosaic", false, false, false,
         "heads attention-dropout memory-key persistent-slots scale-output"},
     {"mosaic2", false, true, false,
@@ -51,7 +51,8 @@ constexpr ArchFacts kFacts[] = {
         "final-norm activation bias norm-epsilon"},
 };
 
-// The same of mixers that are no architecture.
+// The same of mixers that are no architecture, and those of TransformerOptions::own_fields() that a
+// hybrid takes.
 constexpr const char* kUsual =
     "heads d-ff activation-dropout memory-key activation bias norm-epsilon "
     "state-memory state-every state-segments state-levels";
@@ -60,6 +61,7 @@ constexpr std::pair<const char*, const char*> kMixerOptions[] = {
         "heads d-ff activation-dropout memory-key activation bias norm-epsilon gla-convolution "
         "delta-key-heads delta-value-heads delta-d-key delta-d-value "
         "state-memory state-every state-segments state-levels"},
+    {"hybrid", "norm-kind feed-forward "},
     {"gated-attention",
         "heads d-ff activation-dropout memory-key activation bias norm-epsilon kv-heads d-head "
         "rope-theta rope-partial-factor"},
@@ -123,7 +125,7 @@ std::vector<std::string> architecture_names() {
 std::set<std::string> used_options(const ModelOptions& options) {
   std::map<std::string, std::string> uses(std::begin(kMixerOptions), std::end(kMixerOptions));
   std::set<std::string> used;
-  for (const auto& facts : kFacts) uses[facts.name] = facts.options;
+  for (const auto& facts : kFacts) uses[facts.name] += facts.options;
   auto parts = options.layer_mixers();
   parts.push_back(options.arch);
   for (const auto& part : parts)
@@ -135,10 +137,6 @@ std::vector<std::string> unused_options(const ModelOptions& options) {
   std::set<std::string> known;
   for (const auto& facts : kFacts)
     for (const auto& name : words_of(facts.options)) known.insert(name);
-  auto transformer = options.transformer;
-  core::FieldList refused;  // elsewhere, so never unused
-  transformer.own_fields(refused);
-  for (const auto& field : refused.all()) known.erase(field.name);
   const auto used = used_options(options);
   auto names = core::changed(options);
   std::erase_if(

@@ -86,7 +86,8 @@ DOCTEST_TEST_CASE("a stream's State has as many numbers as the options say") {
       {"hybrid", [](auto& o) { o.mixers.list = "mamba2,window,linear"; }},
       {"hybrid",
           [](auto& o) {
-            o.mixers.list = "delta,gated-attention", o.gla.d_key = 3, o.gla.value_heads = 6, o.gla.key_heads = 2;
+            o.mixers.list = "delta,gated-attention", o.gla.d_key = 3, o.gla.value_heads = 6,
+            o.gla.key_heads = 2;
           }},
       {"rwkv4", [](auto&) {}},
       {"s4d", [](auto& o) { o.mixers.state = 6; }},

@@ -132,10 +132,13 @@ Tensor plain_rms_one(const Tensor& x, const Tensor& weight) {
 }
 
 Tensor plain_gated_attention(const Tensor& reads, const Part& of, const nn::ModelOptions& options) {
-  const auto heads = options.shape.heads, kv_heads = options.transformer.kv_heads, wide = options.transformer.d_head;
-  const auto turned = static_cast<std::int64_t>(static_cast<double>(wide) * options.transformer.rope.share);
+  const auto heads = options.shape.heads, kv_heads = options.transformer.kv_heads,
+             wide = options.transformer.d_head;
+  const auto turned =
+      static_cast<std::int64_t>(static_cast<double>(wide) * options.transformer.rope.share);
   const auto turn = [&](const Tensor& x, std::int64_t t) {
-    return torch::cat({plain_turned(x.narrow(0, 0, turned), t), x.narrow(0, turned, wide - turned)});
+    return torch::cat(
+        {plain_turned(x.narrow(0, 0, turned), t), x.narrow(0, turned, wide - turned)});
   };
   std::vector<Tensor> keys, values, out;
   for (std::int64_t t = 0; t < reads.size(0); ++t) {
@@ -145,7 +148,9 @@ Tensor plain_gated_attention(const Tensor& reads, const Part& of, const nn::Mode
     std::vector<Tensor> y;
     for (std::int64_t h = 0; h < heads; ++h) {
       const auto q = turn(plain_rms_one(all.narrow(0, 2 * h * wide, wide), of("q_norm.weight")), t);
-      const auto own = [&](const Tensor& x) { return x.narrow(0, h / (heads / kv_heads) * wide, wide); };
+      const auto own = [&](const Tensor& x) {
+        return x.narrow(0, h / (heads / kv_heads) * wide, wide);
+      };
       std::vector<Tensor> scores, read;
       for (std::int64_t s = 0; s <= t; ++s) {
         const auto at = static_cast<std::size_t>(s);
@@ -186,7 +191,8 @@ Tensor plain_delta_mixer(const Tensor& reads, const Part& of, const nn::GlaOptio
       s = s + torch::outer(k, beta * (v - s.t().mv(k)));
       y.push_back(plain_rms(s.t().mv(q), of("norm.weight")));
     }
-    out.push_back(of.map("c_proj", torch::cat(y) * plain_swish(all.narrow(0, 2 * keys + values, values))));
+    out.push_back(
+        of.map("c_proj", torch::cat(y) * plain_swish(all.narrow(0, 2 * keys + values, values))));
   }
   return torch::stack(out);
 }
@@ -212,24 +218,23 @@ nn::Hidden plain_stack(const Tensor& ids, const properties::Weights& w, const st
     const auto layer = arch + ".h." + std::to_string(i);
     const Part of{w, layer + ".mixer"};
     made.key = norm(x, layer + ".ln_1");
-    x = x + (mixers[i] == "mamba" ? plain_mamba_mixer(made.key, of, options.mixers.state)
-                : mixers[i] == "kda"
-                    ? plain_kda_mixer(made.key, of, heads)
-                : mixers[i] == "delta"           ? plain_delta_mixer(made.key, of, options.gla)
-                : mixers[i] == "gated-attention" ? plain_gated_attention(made.key, of, options)
+    x = x + (mixers[i] == "mamba"      ? plain_mamba_mixer(made.key, of, options.mixers.state)
+                : mixers[i] == "kda"   ? plain_kda_mixer(made.key, of, heads)
+                : mixers[i] == "delta" ? plain_delta_mixer(made.key, of, options.gla)
+                : mixers[i] == "gated-attention"
+                    ? plain_gated_attention(made.key, of, options)
                     : plain_window_mixer(made.key, of, heads, options.mixers.window));
     if (mixers[i] == "mamba") continue;
     made.key = norm(x, layer + ".ln_2");
     const Part network{w, layer + ".mlp"};
     std::vector<Tensor> rows;
-    for (std::int64_t t = 0; t < x.size(0); ++t)
-    {
+    for (std::int64_t t = 0; t < x.size(0); ++t) {
       const auto inner = network.map("c_fc", made.key[t]);
       const auto half = inner.size(0) / 2;
-      rows.push_back(network.map("c_proj",
-          options.transformer.feed_forward == "gated"
-              ? plain_gelu(inner.narrow(0, 0, half)) * inner.narrow(0, half, half)
-              : plain_gelu(inner)));
+      rows.push_back(network.map(
+          "c_proj", options.transformer.feed_forward == "gated"
+                        ? plain_gelu(inner.narrow(0, 0, half)) * inner.narrow(0, half, half)
+                        : plain_gelu(inner)));
     }
     x = x + torch::stack(rows);
   }
@@ -283,7 +288,8 @@ namespace {
 nn::ModelOptions gated_hybrid() {
   auto options = mixer_options("hybrid");
   options.mixers.list = "delta,gated-attention";
-  options.gla.key_heads = 2, options.gla.value_heads = 6, options.gla.d_key = 3, options.gla.d_value = 5;
+  options.gla.key_heads = 2, options.gla.value_heads = 6, options.gla.d_key = 3,
+  options.gla.d_value = 5;
   options.shape.heads = 4, options.transformer.kv_heads = 2, options.transformer.d_head = 8;
   options.transformer.rope.share = 0.5;
   options.transformer.norm_kind = "rms-one", options.transformer.feed_forward = "gated";
@@ -296,7 +302,8 @@ DOCTEST_TEST_CASE("gated attention, and a delta with heads of its own, equal the
   check_mixers(gated_hybrid(), {"delta", "gated-attention"});
 }
 
-DOCTEST_TEST_CASE("a hybrid with attention carries all tokens, and forgets those of attention alone") {
+DOCTEST_TEST_CASE(
+    "a hybrid with attention carries all tokens, and forgets those of attention alone") {
   const torch::NoGradGuard no_gradient;
   const auto model = properties::strong_model(gated_hybrid());
   auto& architecture = *model->architecture;
@@ -327,7 +334,8 @@ DOCTEST_TEST_CASE("what a list of mixers cannot be is refused by name") {
   DOCTEST_CHECK(properties::refusal(options) == "kv-heads: requires arch transformer, not hybrid");
   options = gated_hybrid();
   options.gla.key_heads = 4;
-  DOCTEST_CHECK(properties::refusal(options) == "delta-key-heads: 4 does not divide the 6 heads of values");
+  DOCTEST_CHECK(
+      properties::refusal(options) == "delta-key-heads: 4 does not divide the 6 heads of values");
   options = mixer_options("gla");
   options.mixers.list = "window";
   DOCTEST_CHECK(properties::refusal(options) == "mixer: requires arch hybrid, not gla");
