@@ -31,14 +31,10 @@ struct CountingWriter : faiss::IOWriter {
 
 // Counts the trained numbers of a scalar quantizer: one range for all coordinates, or one for each.
 std::uint64_t ranges_of(const faiss::ScalarQuantizer& codes, std::uint64_t width) {
-  switch (codes.qtype) {
-    case faiss::ScalarQuantizer::QT_4bit:
-    case faiss::ScalarQuantizer::QT_8bit:
-    case faiss::ScalarQuantizer::QT_6bit: return 2 * width;
-    case faiss::ScalarQuantizer::QT_4bit_uniform:
-    case faiss::ScalarQuantizer::QT_8bit_uniform: return 2;
-    default: return 0;
-  }
+  using Codes = faiss::ScalarQuantizer;
+  const auto is = [&](auto... types) { return ((codes.qtype == types) || ...); };
+  if (is(Codes::QT_4bit, Codes::QT_6bit, Codes::QT_8bit)) return 2 * width;
+  return is(Codes::QT_4bit_uniform, Codes::QT_8bit_uniform) ? 2 : 0;
 }
 
 // Counts the numbers that a transformation learns.

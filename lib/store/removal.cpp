@@ -143,15 +143,13 @@ void verify_rows(const Datastore& store, const ProgressCallback& watch) {
     if (manifest.keyed())
       digest.append(row_digest(store.keys().subspan(row * width, width), label));
   }
-  if (!manifest.keyed() &&
-      core::hash128(std::as_bytes(store.labels())).hex() != manifest.values_hash)
-    core::bad_data("{}/{}: corrupt file: checksum mismatch", store.name(), manifest.values_file);
-  if (manifest.weighted() &&
-      core::hash128(std::as_bytes(store.weights())).hex() != manifest.weights_hash)
-    core::bad_data("{}/{}: corrupt file: checksum mismatch", store.name(), manifest.weights_file);
-  if (!manifest.whole() &&
-      core::hash128(std::as_bytes(store.places())).hex() != manifest.places_hash)
-    core::bad_data("{}/{}: corrupt file: checksum mismatch", store.name(), manifest.places_file);
+  const auto expect = [&](const auto& numbers, const std::string& hash, const std::string& file) {
+    if (core::hash128(std::as_bytes(numbers)).hex() != hash)
+      core::bad_data("{}/{}: corrupt file: checksum mismatch", store.name(), file);
+  };
+  if (!manifest.keyed()) expect(store.labels(), manifest.values_hash, manifest.values_file);
+  if (manifest.weighted()) expect(store.weights(), manifest.weights_hash, manifest.weights_file);
+  if (!manifest.whole()) expect(store.places(), manifest.places_hash, manifest.places_file);
   if (manifest.keyed() && !(digest == manifest.digest))
     core::bad_data("{}: corrupt: the rows of {} and {} have digest {}, but {} says {}",
         store.name(), manifest.keys_file, manifest.values_file, digest.value().hex(), kManifestName,
