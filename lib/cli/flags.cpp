@@ -318,9 +318,7 @@ std::string hint_for_other_name(
   std::ranges::replace(name, '_', '-');
   std::ranges::transform(
       name, name.begin(), [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
-  const auto has = [&](const std::string& one) {
-    return std::ranges::find(flags, one) != flags.end();
-  };
+  const auto has = [&](const std::string& one) { return core::contains(flags, one); };
   if (has("--" + name)) return fmt::format("; did you mean --{}?", name);
   // A name may be the beginning of an option's and another program's name as well.
   const auto begun = core::named_in_part(name, flags);
