@@ -97,11 +97,6 @@ bool begins_as_torch_file(std::string_view start) {
   return start.starts_with("PK\3\4") && start.substr(0, 512).find("/data.pkl") != start.npos;
 }
 
-// The version, in either byte order, distinguishes it from text.
-bool begins_as_gguf(std::string_view start) {
-  return start.starts_with("GGUF") && start.substr(4, 4).find('\0') != start.npos;
-}
-
 // The first field of a ModelProto is a piece: its text, then its score.
 bool begins_as_sentencepiece(std::string_view start) {
   if (start.size() < 5 || start[0] != '\n' || start[2] != '\n' || start[3] >= start[1])
@@ -114,7 +109,9 @@ PathKind file_kind(const std::string& path, const std::string& name) {
   std::string start;
   if (!read_start(path, start)) return PathKind::unreadable;
   if (start.empty()) return PathKind::empty;
-  if (begins_as_gguf(start)) return PathKind::gguf;
+  // The version, in either byte order, distinguishes GGUF from text.
+  if (start.starts_with("GGUF") && start.substr(4, 4).find('\0') != start.npos)
+    return PathKind::gguf;
   if (start.starts_with("version https://git-lfs")) return PathKind::lfs_pointer;
   if (start.starts_with("\x51\x2A\x4D\x18"sv)) return PathKind::shard;
   if (begins_as_safetensors(start)) return PathKind::safetensors;

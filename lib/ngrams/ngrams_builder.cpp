@@ -26,16 +26,6 @@ std::size_t sort_width(std::uint64_t types) {
   return types <= 1U << 8 ? 1 : types <= 1U << 16 ? 2 : types <= 1U << 24 ? 3 : 4;
 }
 
-// Returns the memory in bytes per token that sort_suffixes() needs besides the text.
-std::size_t sort_bytes_per_token(std::uint64_t types) {
-  return sort_width(types) * sizeof(saidx_t);
-}
-
-// Returns the longest text, in tokens, that can be sorted.
-std::uint64_t most_sorted(std::uint64_t types) {
-  return static_cast<std::uint64_t>(std::numeric_limits<saidx_t>::max()) / sort_width(types);
-}
-
 // Appends a token to a text for sort_suffixes().
 void put_token(std::vector<std::byte>& text, std::uint32_t token, std::size_t width) {
   for (std::size_t i = width; i-- > 0;) text.push_back(static_cast<std::byte>(token >> (8 * i)));
@@ -196,11 +186,12 @@ void BuildOptions::fields(core::FieldList& f) {
 }
 
 Cut BuildOptions::cut(std::uint64_t vocabulary, std::int64_t jobs) const {
-  const std::uint64_t types = vocabulary + 1;
-  const std::uint64_t bytes = sort_width(types) + sort_bytes_per_token(types);
+  const std::uint64_t width = sort_width(vocabulary + 1);
+  const std::uint64_t bytes = width * (1 + sizeof(saidx_t));  // of a token and its suffixes
+  constexpr std::uint64_t kMostSorted = std::numeric_limits<saidx_t>::max();  // bytes
   Cut cut;
   cut.elements = static_cast<std::uint64_t>(memory / std::max<std::int64_t>(1, jobs)) / bytes;
-  cut.elements = std::min(cut.elements, most_sorted(types));
+  cut.elements = std::min(cut.elements, kMostSorted / width);
   if (cut.elements < 4 * cut.overlap)
     core::bad_usage("--buffer-size: {} threads need at least {} bytes", jobs,
         static_cast<std::uint64_t>(jobs) * 4 * cut.overlap * bytes);

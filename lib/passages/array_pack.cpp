@@ -92,8 +92,4 @@ std::span<const std::byte> PackReader::bytes_of(
   return found->second;
 }
 
-void PackReader::wrong_size(const std::string& name, std::uint64_t n, std::uint64_t due) const {
-  core::bad_data("{}: damaged: {} has {} elements, not {}", name_, name, n, due);
-}
-
 }  // namespace passages

@@ -71,13 +71,13 @@ class PackReader {
   /// Returns an array of exactly `n` elements; throws likewise.
   template <class T> std::span<const T> array(const std::string& name, std::uint64_t n) const {
     const auto elements = array<T>(name);
-    if (elements.size() != n) wrong_size(name, elements.size(), n);
+    if (elements.size() != n)
+      core::bad_data("{}: damaged: {} has {} elements, not {}", name_, name, elements.size(), n);
     return elements;
   }
 
  private:
   std::span<const std::byte> bytes_of(const std::string& name, std::size_t element) const;
-  [[noreturn]] void wrong_size(const std::string& name, std::uint64_t n, std::uint64_t due) const;
   std::string name_;
   core::Json facts_;
   std::map<std::string, std::span<const std::byte>> arrays_;

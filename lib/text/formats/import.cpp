@@ -151,18 +151,13 @@ template <class Take> void each_name(const NamedText& file, Take take) {
   }
 }
 
-// Returns the next character of `name`, including an end-of-word mark after it.
-std::string_view first_symbol(std::string_view name) {
-  const std::size_t n = decode_char(name.data(), name.data() + name.size()).bytes;
-  return name.substr(n) == CharUnits::kEndOfWord ? name : name.substr(0, n);
-}
-
-// Returns the characters of one side of a merge.
+// Adds the characters of one side of a merge, the last one with the mark of a word's end.
 void add_characters(std::string_view side, Vocabulary& vocabulary) {
   while (!side.empty()) {
-    const std::string_view symbol = first_symbol(side);
-    vocabulary.add(symbol);
-    side.remove_prefix(symbol.size());
+    std::size_t n = decode_char(side.data(), side.data() + side.size()).bytes;
+    if (side.substr(n) == CharUnits::kEndOfWord) n = side.size();
+    vocabulary.add(side.substr(0, n));
+    side.remove_prefix(n);
   }
 }
 
