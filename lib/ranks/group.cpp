@@ -307,9 +307,9 @@ Tensor Team::gather(
   if (size_ == 1) return own;
   const auto group = group_;
   const std::int64_t width = own.size(1), first = first_, me = member();
-  std::vector<std::int64_t> lengths;  // of each member, in tokens
-  for (std::int64_t i = 0; i < size_; ++i)
-    lengths.push_back((cut(i + 1, rows) - cut(i, rows)) * steps);
+  const auto lengths = core::generated(size_, [&](std::int64_t i) {  // of each member, in tokens
+    return (cut(i + 1, rows) - cut(i, rows)) * steps;
+  });
 
   const auto place = group->reach(own.device());
   const Tensor given = own.detach().to(place, torch::kFloat32).contiguous();
