@@ -136,14 +136,15 @@ std::vector<Tensor> Group::gather(
   return all;
 }
 
+std::vector<std::int64_t> Group::gather_numbers(std::int64_t own) const {
+  return core::mapped(gather_equal(*gloo_, torch::tensor({own}, torch::kInt64)),
+      [](const Tensor& one) { return one.item<std::int64_t>(); });
+}
+
 std::vector<std::string> Group::gather(const std::string& own) {
   if (is_alone()) return {own};
-  std::int64_t longest = 0;
-  std::vector<std::int64_t> lengths;
-  for (const auto& length : gather_equal(*gloo_, torch::tensor({std::ssize(own)}, torch::kInt64))) {
-    lengths.push_back(length.item<std::int64_t>());
-    longest = std::max(longest, lengths.back());
-  }
+  const auto lengths = gather_numbers(std::ssize(own));
+  const auto longest = *std::ranges::max_element(lengths);
   Tensor bytes = torch::zeros({longest}, torch::kUInt8);
   if (longest > 0) std::copy(own.begin(), own.end(), bytes.data_ptr<std::uint8_t>());
   std::vector<std::string> texts;
@@ -164,7 +165,7 @@ void Group::exchange(
 
 std::int64_t Group::from_first(std::int64_t value) {
   if (is_alone()) return value;
-  return gather_equal(*gloo_, torch::tensor({value}, torch::kInt64))[0].item<std::int64_t>();
+  return gather_numbers(value)[0];
 }
 
 unsigned Group::any(unsigned bits) {
@@ -222,9 +223,7 @@ void Group::together(const std::function<void()>& work, const std::function<bool
   interrupted_ = false;
   // All ranks exchange their states in rounds until no rank is at work.
   const auto say = [this](std::int64_t own) {
-    std::vector<std::int64_t> all;
-    for (const auto& state : gather_equal(*gloo_, torch::tensor({own}, torch::kInt64)))
-      all.push_back(state.item<std::int64_t>());
+    const auto all = gather_numbers(own);
     for (const auto state : all)
       if (state == kStopping || state == kStopped) interrupted_ = true;
     return all;
