@@ -170,7 +170,6 @@ class GradientSum {
   };
   Branch take();
   void add_to(Branch& left, const Branch& right) const;
-  void sum_over_ranks(Branch& all);
   void sum_bucket(std::vector<torch::Tensor>& gradients, const std::vector<std::size_t>& bucket);
 
   const NamedWeights& weights_;
