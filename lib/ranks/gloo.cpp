@@ -2,7 +2,6 @@
 #define USE_C10D_GLOO  // NOLINT(cppcoreguidelines-macro-usage)
 #include "ranks/gloo.h"
 
-#include <c10/util/Logging.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <signal.h>
