@@ -8,7 +8,6 @@
 #include "model/gguf/gguf_keys.h"
 #include "model/tokenizer_file.h"
 #include "nn/layers/layers.h"
-#include "text/formats/tokenizer_json.h"
 
 namespace model {
 namespace {

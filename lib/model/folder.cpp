@@ -175,10 +175,7 @@ const std::vector<std::string_view>& carried_names() {
   return names;
 }
 
-bool is_carried(std::string_view name) {
-  const auto& names = carried_names();
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
+bool is_carried(std::string_view name) { return core::contains(carried_names(), name); }
 
 Carried carried_of(const Loaded& loaded) {
   Carried carried;

@@ -70,27 +70,14 @@ std::string checkpoint_at(const std::string& path) {
       fmt::join(core::kCheckpointNames, ", "));
 }
 
-ImportReport import_transformers(
-    const std::string& given, const ImportOptions& options, const std::string& folder) {
-  const auto loaded = load_pickled(given);
+ImportReport import_loaded(const Loaded& loaded, const char* program, const ImportOptions& options,
+    const std::string& folder) {
   auto tokenizer = tokenizer_for(options, loaded.model->vocabulary);
   if (tokenizer.empty()) tokenizer = loaded.tokenizer;
-  core::OrderedJson facts = {{"memory", "none"}, {"imported", {{"program", "transformers"}}}};
+  core::OrderedJson facts = {{"memory", "none"}, {"imported", {{"program", program}}}};
   if (!loaded.family.empty()) facts["family"] = loaded.family;
-  set_type(*loaded.model, "auto", loaded.stored_type);
   const bool was_there = save_once(folder, *loaded.model, facts, tokenizer, carried_of(loaded));
-  return {"transformers", loaded.model->options.arch, loaded.model->parameter_count(), was_there};
-}
-
-ImportReport import_gguf(
-    const std::string& path, const ImportOptions& options, const std::string& folder) {
-  const auto loaded = load(path);
-  auto tokenizer = tokenizer_for(options, loaded.model->vocabulary);
-  if (tokenizer.empty()) tokenizer = loaded.tokenizer;
-  core::OrderedJson facts = {
-      {"memory", "none"}, {"imported", {{"program", "gguf"}}}, {"family", loaded.family}};
-  const bool was_there = save_once(folder, *loaded.model, facts, tokenizer, carried_of(loaded));
-  return {"gguf", loaded.model->options.arch, loaded.model->parameter_count(), was_there};
+  return {program, loaded.model->options.arch, loaded.model->parameter_count(), was_there};
 }
 
 constexpr std::size_t kPickledIndexBytes = std::size_t{1} << 26;
@@ -200,8 +187,12 @@ ImportReport import_model(
     const std::string& path_given, const ImportOptions& options, const std::string& folder) {
   const std::string given = core::followed_snapshot(path_given);
   const NewModelFolder locked(folder);
-  if (is_gguf(given)) return import_gguf(given, options, folder);
-  if (has_pickled_weights(given)) return import_transformers(given, options, folder);
+  if (is_gguf(given)) return import_loaded(load(given), "gguf", options, folder);
+  if (has_pickled_weights(given)) {
+    const auto loaded = load_pickled(given);
+    set_type(*loaded.model, "auto", loaded.stored_type);
+    return import_loaded(loaded, "transformers", options, folder);
+  }
   if (given.ends_with(".safetensors"))
     return import_rwkv(rwkv_tensors(given), given, options, folder);
   const auto path = checkpoint_at(given);

@@ -2,7 +2,6 @@
 #define USE_C10D_GLOO  // NOLINT(cppcoreguidelines-macro-usage)
 #include "ranks/gloo.h"
 
-#include <c10/util/Logging.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <signal.h>
@@ -29,13 +28,6 @@ constexpr int kTurnTag = 1 << 20;  // of announce(); sums have tags from 0
 constexpr int kExchangeTag = kTurnTag + 1, kFarewellTag = kTurnTag + 2;
 // Of a wait without end: Gloo breaks all connections when a wait times out.
 constexpr std::chrono::hours kNever{24 * 365};
-
-// c10d warns of hosts whose addresses have no name, and writes of each failure lines of its own
-// beside what it throws; TORCH_CPP_LOG_LEVEL still decides where it is set.
-void quieten() {
-  ::setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
-  c10::initLogging();
-}
 
 // A rank that writes to one that is gone is to hear of it, not to die of SIGPIPE. A handler and not
 // SIG_IGN, which the programs that a rank starts would inherit.
@@ -346,9 +338,12 @@ std::string reason(const std::exception& error) {
 
 std::unique_ptr<Gloo> join_gloo(
     const core::Launch& launch, const std::string& folder, std::chrono::milliseconds timeout) {
-  quieten();
+  // c10d warns of hosts whose addresses have no name, and writes of each failure lines of its own
+  // beside what it throws; TORCH_CPP_LOG_LEVEL still decides where it is set.
+  ::setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
+  c10::initLogging();
   outlive_broken_links();
-  const std::string file = folder + "/" + meeting_file(launch.name);
+  const std::string file = folder + "/" + kMeetingFile + launch.name;
   if (launch.host.empty()) core::make_folder(folder);
   std::shared_ptr<Meeting> meeting;
   std::vector<int> sockets;  // of Gloo

@@ -136,14 +136,15 @@ std::vector<Tensor> Group::gather(
   return all;
 }
 
+std::vector<std::int64_t> Group::gather_numbers(std::int64_t own) const {
+  return core::mapped(gather_equal(*gloo_, torch::tensor({own}, torch::kInt64)),
+      [](const Tensor& one) { return one.item<std::int64_t>(); });
+}
+
 std::vector<std::string> Group::gather(const std::string& own) {
   if (is_alone()) return {own};
-  std::int64_t longest = 0;
-  std::vector<std::int64_t> lengths;
-  for (const auto& length : gather_equal(*gloo_, torch::tensor({std::ssize(own)}, torch::kInt64))) {
-    lengths.push_back(length.item<std::int64_t>());
-    longest = std::max(longest, lengths.back());
-  }
+  const auto lengths = gather_numbers(std::ssize(own));
+  const auto longest = *std::ranges::max_element(lengths);
   Tensor bytes = torch::zeros({longest}, torch::kUInt8);
   if (longest > 0) std::copy(own.begin(), own.end(), bytes.data_ptr<std::uint8_t>());
   std::vector<std::string> texts;
@@ -164,7 +165,7 @@ void Group::exchange(
 
 std::int64_t Group::from_first(std::int64_t value) {
   if (is_alone()) return value;
-  return gather_equal(*gloo_, torch::tensor({value}, torch::kInt64))[0].item<std::int64_t>();
+  return gather_numbers(value)[0];
 }
 
 unsigned Group::any(unsigned bits) {
@@ -222,9 +223,7 @@ void Group::together(const std::function<void()>& work, const std::function<bool
   interrupted_ = false;
   // All ranks exchange their states in rounds until no rank is at work.
   const auto say = [this](std::int64_t own) {
-    std::vector<std::int64_t> all;
-    for (const auto& state : gather_equal(*gloo_, torch::tensor({own}, torch::kInt64)))
-      all.push_back(state.item<std::int64_t>());
+    const auto all = gather_numbers(own);
     for (const auto state : all)
       if (state == kStopping || state == kStopped) interrupted_ = true;
     return all;
@@ -307,9 +306,9 @@ Tensor Team::gather(
   if (size_ == 1) return own;
   const auto group = group_;
   const std::int64_t width = own.size(1), first = first_, me = member();
-  std::vector<std::int64_t> lengths;  // of each member, in tokens
-  for (std::int64_t i = 0; i < size_; ++i)
-    lengths.push_back((cut(i + 1, rows) - cut(i, rows)) * steps);
+  const auto lengths = core::generated(size_, [&](std::int64_t i) {  // of each member, in tokens
+    return (cut(i + 1, rows) - cut(i, rows)) * steps;
+  });
 
   const auto place = group->reach(own.device());
   const Tensor given = own.detach().to(place, torch::kFloat32).contiguous();

@@ -111,6 +111,7 @@ class Group {
   std::vector<torch::Tensor> gather(
       Transport& by, const torch::Tensor& own, const std::vector<std::int64_t>& lengths) const;
   std::vector<torch::Tensor> gather_equal(Transport& by, const torch::Tensor& own) const;
+  std::vector<std::int64_t> gather_numbers(std::int64_t own) const;  // a number of each rank
   std::chrono::milliseconds beat() const;
 
   std::int64_t rank_ = 0, size_ = 1, local_ = 0;

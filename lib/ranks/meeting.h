@@ -39,12 +39,8 @@ class Meeting {
   std::unique_ptr<Client> client_;  // on the other ranks
 };
 
-inline constexpr std::string_view kMeetingFile = ".ranks.";
-
-/// Returns the name of the file in the run's folder. The file is removed when all ranks have
-/// joined; files of killed runs may be deleted.
-inline std::string meeting_file(const std::string& launch) {
-  return std::string(kMeetingFile) + launch;
-}
+/// The name of the file in the run's folder, before that of the launch. The file is removed when
+/// all ranks have joined; files of killed runs may be deleted.
+inline constexpr const char* kMeetingFile = ".ranks.";
 
 }  // namespace ranks

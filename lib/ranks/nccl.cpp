@@ -3,7 +3,6 @@
 // programs do not link.
 
 #include <c10/core/Event.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 
 #include "core/launcher.h"

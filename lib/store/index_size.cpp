@@ -4,16 +4,11 @@
 
 #ifdef TESSERA_FAISS
 
-#include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
-#include <faiss/IndexIVF.h>
-#include <faiss/IndexIVFPQ.h>
 #include <faiss/IndexIVFPQFastScan.h>
-#include <faiss/IndexPQ.h>
 #include <faiss/IndexPQFastScan.h>
 #include <faiss/IndexPreTransform.h>
 #include <faiss/IndexRefine.h>
-#include <faiss/IndexScalarQuantizer.h>
 #include <faiss/impl/io.h>
 #include <faiss/index_factory.h>
 #include <faiss/index_io.h>

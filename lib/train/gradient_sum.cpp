@@ -187,12 +187,6 @@ void GradientSum::add_to(Branch& left, const Branch& right) const {
   left.nats = left.nats + right.nats;
 }
 
-// A bucket at a time: a message is as small as a bucket, and replaces its gradients before it is
-// sent.
-void GradientSum::sum_over_ranks(Branch& all) {
-  for (const auto& bucket : buckets_of(weights_)) sum_bucket(all.gradients, bucket);
-}
-
 void GradientSum::sum_bucket(
     std::vector<torch::Tensor>& gradients, const std::vector<std::size_t>& bucket) {
   const torch::NoGradGuard no_grad;
@@ -241,7 +235,9 @@ void GradientSum::sum_bucket(
 
 void GradientSum::finish(Update& update) {
   Branch all = std::move(*tree_.back());
-  if (!group_.is_alone() && buckets_ == nullptr) sum_over_ranks(all);
+  // A message is as small as a bucket, and replaces its gradients before it is sent.
+  if (!group_.is_alone() && buckets_ == nullptr)
+    for (const auto& bucket : buckets_of(weights_)) sum_bucket(all.gradients, bucket);
   for (std::size_t i = 0; i < all.gradients.size(); ++i)
     torch::Tensor(weights_[i].second).mutable_grad() = all.gradients[i];
   if (buckets_ != nullptr) buckets_->finish();

@@ -3,10 +3,6 @@
 // Sums gradients over processes on their device, in buckets, while the backward pass still runs.
 // A stream of a device beside the current one, for transfers while the current one computes.
 
-#include <c10/core/Event.h>
-#include <c10/core/StreamGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
-
 #include "ranks/group.h"
 #include "train/update.h"
 
@@ -170,7 +166,6 @@ class GradientSum {
   };
   Branch take();
   void add_to(Branch& left, const Branch& right) const;
-  void sum_over_ranks(Branch& all);
   void sum_bucket(std::vector<torch::Tensor>& gradients, const std::vector<std::size_t>& bucket);
 
   const NamedWeights& weights_;

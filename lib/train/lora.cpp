@@ -7,11 +7,6 @@ namespace {
 
 constexpr std::string_view kMatrix = ".weight";
 
-// Whether the weight is of a linear layer; peft does not find experts by name either.
-bool is_linear(const std::string& weight, const torch::Tensor& values) {
-  return nn::is_hidden_matrix(weight, values) && weight.ends_with(kMatrix);
-}
-
 model::AdapterRules rules_of(const LoraOptions& options) {
   const auto& targets = options.lora_targets;
   core::Json config = {{"r", options.lora}, {"lora_alpha", options.alpha()}};
@@ -19,9 +14,6 @@ model::AdapterRules rules_of(const LoraOptions& options) {
   else config["target_modules"] = targets;
   return {core::dump(config), "--lora-targets"};
 }
-
-// Maps "model.layers.0.self_attn.q_proj" to "q_proj".
-std::string last_part(const std::string& module) { return module.substr(module.rfind('.') + 1); }
 
 }  // namespace
 
@@ -31,11 +23,12 @@ Lora::Lora(
       scale_(options.alpha() / static_cast<double>(options.lora)) {
   const auto rules = rules_of(options);
   for (const auto& [name, weight] : model_->named_weights()) {
+    // peft does not find experts by name either.
+    const bool linear = nn::is_hidden_matrix(name, weight) && name.ends_with(kMatrix);
     bool has_term = false;
     for (const auto& piece : model::pieces_of(&family, model_->options, name, weight.size(0))) {
-      if (!is_linear(name, weight)) continue;
       const auto module = piece.tensor.substr(0, piece.tensor.size() - kMatrix.size());
-      if (!rules.targets(module, true)) continue;
+      if (!linear || !rules.targets(module, true)) continue;
       has_term = true;
       const double bound = 1 / std::sqrt(static_cast<double>(weight.size(1)));
       const auto a = torch::empty({options.lora, weight.size(1)}, torch::kFloat32);
@@ -104,7 +97,7 @@ void Lora::save(const std::string& folder, const std::string& base) const {
   bool transposed = false;
   std::vector<model::AdapterTerm> terms;
   for (const auto& term : terms_) {
-    targets.insert(last_part(term.module));
+    targets.insert(term.module.substr(term.module.rfind('.') + 1));  // such as "q_proj"
     transposed = transposed || term.piece.layout == model::Layout::transposed;
     terms.push_back({term.module, term.a, term.b});
   }

@@ -108,13 +108,9 @@ struct AdamRule {
     return span;
   }
   static void skip(nn::AdamSpan& span, std::int64_t n) { span.w += n, span.m += n, span.v += n; }
-  static void loop(const nn::AdamSpan& span, std::int64_t begin, std::int64_t end) {
-    nn::adam_cpu(span, begin, end);
-  }
-  static void launch(const torch::Tensor& w, const std::vector<nn::AdamSpan>& spans) {
-    nn::check_launch(
-        nn::cuda_kernels(w)->adam(spans.data(), std::ssize(spans), nn::cuda_stream(w)), "adam");
-  }
+  static constexpr auto loop = nn::adam_cpu;
+  static constexpr auto kernel = &nn::CudaKernels::adam;
+  static constexpr const char* kKernel = "adam";
   void operators(std::vector<torch::Tensor>& tensors, const torch::Tensor& g) const {
     auto &w = tensors[0], &m = tensors[1], &v = tensors[2];
     m.mul_(options.beta1).add_(g, 1 - options.beta1);
@@ -138,13 +134,9 @@ struct NagRule {
     return span;
   }
   static void skip(nn::NagSpan& span, std::int64_t n) { span.w += n, span.u += n; }
-  static void loop(const nn::NagSpan& span, std::int64_t begin, std::int64_t end) {
-    nn::nag_cpu(span, begin, end);
-  }
-  static void launch(const torch::Tensor& w, const std::vector<nn::NagSpan>& spans) {
-    nn::check_launch(
-        nn::cuda_kernels(w)->nag(spans.data(), std::ssize(spans), nn::cuda_stream(w)), "nag");
-  }
+  static constexpr auto loop = nn::nag_cpu;
+  static constexpr auto kernel = &nn::CudaKernels::nag;
+  static constexpr const char* kKernel = "nag";
   void operators(std::vector<torch::Tensor>& tensors, const torch::Tensor& g) const {
     auto &w = tensors[0], &u = tensors[1];
     w.mul_(keep).add_(u, pull).sub_(g, push);
@@ -187,7 +179,10 @@ template <class Rule> class Updates {
   }
 
   void finish() {
-    if (!spans_.empty()) Rule::launch(weight_, spans_);
+    if (spans_.empty()) return;
+    const auto launch = nn::cuda_kernels(weight_)->*Rule::kernel;
+    nn::check_launch(
+        launch(spans_.data(), std::ssize(spans_), nn::cuda_stream(weight_)), Rule::kKernel);
   }
 
  private:

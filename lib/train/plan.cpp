@@ -100,13 +100,10 @@ RankBytes rank_bytes(const NamedWeights& weights,
     const StepShape& step, std::int64_t ranks, Sharded sharded) {
   const std::int64_t all = numbers_in(weights),
                      own = std::max<std::int64_t>(1, step.leaves / ranks);
-  std::vector<std::int64_t> in_block;
-  std::int64_t in_blocks = 0;
-  for (const auto& block : blocks) {
-    in_block.push_back(0);
-    for (const auto& weight : block) in_block.back() += weight.numel();
-    in_blocks += in_block.back();
-  }
+  const auto in_block = core::mapped(blocks, [](const auto& block) {
+    return core::sum_of(block, [](const auto& weight) { return weight.numel(); });
+  });
+  const std::int64_t in_blocks = core::sum_of(in_block, std::identity());
   const bool lends = sharded == Sharded::weights;
   // The last block's gradients are not sent by themselves.
   const auto alone = std::span(blocks).first(lends && !blocks.empty() ? blocks.size() - 1 : 0);

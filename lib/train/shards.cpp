@@ -112,11 +112,10 @@ std::vector<torch::Tensor> Shards::reduce(
   const auto gradient_of = [&](std::size_t weight) {
     return gradients[static_cast<std::size_t>(std::ranges::find(which, weight) - which.begin())];
   };
-  std::vector<torch::Tensor> slices;
-  for (std::size_t other = 0; other < ranks(); ++other) {
-    slices.push_back(laid_flat(core::mapped(pieces_of(other, which),
-        [&](const Piece& piece) { return numbers_of(gradient_of(piece.weight), piece); })));
-  }
+  auto slices = core::generated(ranks(), [&](std::size_t other) {
+    return laid_flat(core::mapped(pieces_of(other, which),
+        [&](const Piece& piece) { return numbers_of(gradient_of(piece.weight), piece); }));
+  });
   gradients.clear();
   const auto sent = side_.exists() ? slices : std::vector<torch::Tensor>();
   std::vector<torch::Tensor> sums;
@@ -240,11 +239,8 @@ torch::Tensor Shards::norm_in_blocks() {
   const auto count = [](const Piece& piece) {
     return (piece.size() + kNormBlock - 1) / kNormBlock;
   };
-  std::vector<std::int64_t> counts;
-  for (const auto& pieces : pieces_) {
-    counts.push_back(0);
-    for (const auto& piece : pieces) counts.back() += count(piece);
-  }
+  const auto counts =
+      core::mapped(pieces_, [&](const auto& pieces) { return core::sum_of(pieces, count); });
   const auto sums_of = group_->gather(torch::tensor(own, torch::kFloat64), counts);
   struct At {
     Piece piece;

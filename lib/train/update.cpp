@@ -1,8 +1,5 @@
 #include "train/update.h"
 
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
-
 #include <numbers>
 
 #include "nn/base/cuda.h"

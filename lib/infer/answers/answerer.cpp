@@ -38,12 +38,6 @@ std::vector<std::uint32_t> encode(text::Encoder& encoder, std::string_view text)
   return ids;
 }
 
-std::size_t common_prefix(
-    const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b) {
-  const auto ends = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
-  return static_cast<std::size_t>(ends.first - a.begin());
-}
-
 // Returns the bytes of tokens inside a text, at most `most`. A normalizer may have made the tokens
 // from other bytes.
 std::int64_t bytes_of(
@@ -409,12 +403,13 @@ std::vector<JointTokens> encode_jointly(const text::Tokenizer& tokenizer, text::
   const std::size_t kept = context.size() - trailing_space(context);
   const auto alone = encode(encoder, std::string_view(context).substr(0, kept));
   std::vector<std::vector<std::uint32_t>> wholes;
-  std::size_t common = alone.size();
+  auto end = alone.begin() + std::ssize(alone);  // of the tokens that all have in common
   for (const auto& continuation : continuations) {
     const auto& whole = wholes.emplace_back(encode(encoder, context + continuation));
-    if (boundary == Boundary::prefix) common = std::min(common, common_prefix(alone, whole));
+    if (boundary == Boundary::prefix)
+      end = std::mismatch(alone.begin(), end, whole.begin(), whole.end()).first;
   }
-  const auto end = alone.begin() + static_cast<std::ptrdiff_t>(common);
+  const auto common = static_cast<std::size_t>(end - alone.begin());
   const std::vector<std::uint32_t> moved(end, alone.end());
   const auto more = static_cast<std::int64_t>(context.size() - kept) +
                     bytes_of(tokenizer, moved, static_cast<std::int64_t>(kept));

@@ -11,6 +11,16 @@ std::int64_t block_of(std::int64_t numbers_a_row) {
 
 using Tokens = std::vector<std::int64_t>;
 
+// Returns how many tokens of a window are scored.
+std::int64_t scored_tokens(const WindowToScore& of) {
+  return of.window.targets.size(0) - of.window.first_scored;
+}
+// Returns the rows of these tokens in a tensor of each window.
+Tensor scored_rows(const std::vector<WindowToScore>& windows, Tensor Window::*part) {
+  return torch::cat(core::mapped(
+      windows, [&](const auto& of) { return (of.window.*part).slice(0, of.window.first_scored); }));
+}
+
 }  // namespace
 
 WindowScores::WindowScores(nn::Model& model, nn::Head& head, const WindowPlan& windows,
@@ -64,14 +74,11 @@ void WindowScores::end_piece(std::int64_t rows) const {
 
 // Scores with the head alone, all rows together.
 void WindowScores::score_alone(const std::vector<WindowToScore>& windows) {
-  std::vector<Tensor> f, targets;
+  const Tensor rows = scored_rows(windows, &Window::output),
+               labels = scored_rows(windows, &Window::targets).to(torch::kCPU);
   std::vector<TokenScores*> to;
-  for (const auto& of : windows) {
-    f.push_back(of.window.output.slice(0, of.window.first_scored));
-    targets.push_back(of.window.targets.slice(0, of.window.first_scored).to(torch::kCPU));
-    to.insert(to.end(), static_cast<std::size_t>(targets.back().size(0)), of.to);
-  }
-  const Tensor rows = torch::cat(f), labels = torch::cat(targets);
+  for (const auto& of : windows)
+    to.insert(to.end(), static_cast<std::size_t>(scored_tokens(of)), of.to);
   const std::int64_t block = block_of(head_vocabulary_);
   for (std::int64_t begin = 0, end = 0; begin < rows.size(0); begin = end) {
     end = std::min(begin + piece(block), rows.size(0));
@@ -142,17 +149,6 @@ std::shared_ptr<const OnlineWeights> WindowScores::learn(const std::vector<std::
   return std::make_shared<const OnlineWeights>(learner.weights());
 }
 
-// Returns the features of the model's own distribution that decide whether stores are searched, for
-// all rows.
-Tensor WindowScores::confidence(const std::vector<WindowToScore>& windows) {
-  std::vector<Tensor> f, targets;
-  for (const auto& of : windows) {
-    f.push_back(of.window.output.slice(0, of.window.first_scored));
-    targets.push_back(of.window.targets.slice(0, of.window.first_scored));
-  }
-  return head_rows(head_, torch::cat(f), torch::cat(targets), true).confidence;
-}
-
 void WindowScores::score(const std::vector<WindowToScore>& windows) {
   const torch::NoGradGuard no_gradient;
   if (windows.empty()) return;
@@ -166,21 +162,20 @@ void WindowScores::score(const std::vector<WindowToScore>& windows) {
     for (const auto& of : windows) score_with_memory(of, nullptr, 0);
     return;
   }
-  std::vector<Tensor> queries, targets;
   Lookup lookup;
-  for (const auto& of : windows) {
-    queries.push_back(of.window.key.slice(0, of.window.first_scored));
-    targets.push_back(of.window.targets.slice(0, of.window.first_scored).to(torch::kCPU));
-    lookup.lengths.push_back(targets.back().size(0));
-  }
-  lookup.queries = torch::cat(queries), lookup.targets = torch::cat(targets);
-  if (memory_.asks_confidence()) lookup.confidence = confidence(windows);
+  lookup.lengths = core::mapped(windows, scored_tokens);
+  lookup.queries = scored_rows(windows, &Window::key);
+  const Tensor targets = scored_rows(windows, &Window::targets);
+  lookup.targets = targets.to(torch::kCPU);
+  if (memory_.asks_confidence())  // decides whether stores are searched
+    lookup.confidence =
+        head_rows(head_, scored_rows(windows, &Window::output), targets, true).confidence;
   lookup.skip = wants_.skip;
   const auto asked = memory_.look_up(lookup);
   std::int64_t begin = 0;
   for (const auto& of : windows) {
     score_with_memory(of, &asked, begin);
-    begin += of.window.targets.size(0) - of.window.first_scored;
+    begin += scored_tokens(of);
   }
 }
 

@@ -43,7 +43,6 @@ class WindowScores {
   std::int64_t piece(std::int64_t block) const;
   void end_piece(std::int64_t rows) const;
   void score_alone(const std::vector<WindowToScore>& windows);
-  torch::Tensor confidence(const std::vector<WindowToScore>& windows);
   void score_with_memory(
       const WindowToScore& of, const StreamMemory::Asked* asked, std::int64_t offset);
   void add(const torch::Tensor& log_probs, const torch::Tensor& targets, TokenScores& to) const;

@@ -1,7 +1,5 @@
 #include "infer/decode/tile_kernels.h"
 
-#include <vector>
-
 #include "infer/decode/lanes.h"
 #include "nn/kernels/square.h"
 #include "nn/kernels/tiles.h"

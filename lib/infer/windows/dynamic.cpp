@@ -1,7 +1,5 @@
 #include "infer/windows/dynamic.h"
 
-#include <ATen/CPUGeneratorImpl.h>
-
 #include "nn/memory/joint_loss.h"
 
 namespace infer {

@@ -40,9 +40,5 @@ std::int64_t gguf_file_row(std::int64_t row, std::int64_t width);
 /// one dimension must be read as a whole. The system may drop the file's pages afterwards.
 void gguf_read_rows(const GgufFile& file, const GgufWeight& weight, std::int64_t first,
     std::int64_t rows, float* out);
-/// Reads all rows.
-inline void gguf_read(const GgufFile& file, const GgufWeight& weight, float* out) {
-  gguf_read_rows(file, weight, 0, weight.tensor->shape[0], out);
-}
 
 }  // namespace model

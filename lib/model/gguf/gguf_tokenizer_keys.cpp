@@ -96,15 +96,10 @@ GgufMetadata with_split(GgufMetadata keys, const std::string& name) {
   return keys;
 }
 
-core::Bytes bytes_of_keys(const GgufMetadata& keys) {
+text::TokenizerPtr read_again(const GgufMetadata& keys) {
   core::MemorySink sink;
   write_gguf(sink, keys, {}, nullptr);
-  return sink.bytes;
-}
-
-text::TokenizerPtr read_again(const GgufMetadata& keys) {
-  const auto bytes = bytes_of_keys(keys);
-  const GgufFile file(bytes, kWho);
+  const GgufFile file(sink.bytes, kWho);
   return text::parse_tokenizer(gguf_tokenizer(file), kWho);
 }
 

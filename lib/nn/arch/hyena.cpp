@@ -8,8 +8,6 @@
 // length and 16 frequencies f from 0.0001 to 15, and decay_j = exp(-s ln(100) / h) with 1 / h from
 // 1 / 1.5 to 1 / 0.3 over the channels. Beyond its length the filter is 0.
 
-#include <ATen/ops/linspace.h>
-
 #include <mutex>
 
 #include "nn/arch/mixer.h"

@@ -16,11 +16,6 @@ torch::TensorOptions of_counts(const torch::TensorOptions& queries) {
   return queries.dtype(queries.dtype() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32);
 }
 
-/// Returns 1, 2, ..., n as (1, n, 1).
-Tensor counted_up(std::int64_t n, const torch::TensorOptions& floats) {
-  return torch::arange(1, n + 1, floats).view({1, n, 1});
-}
-
 /// Returns whether pairs at these distances from a query are in reach.
 Tensor in_reach(const Tensor& distance, const PairReach& reach) {
   const auto visible = distance >= reach.nearest - 1;
@@ -64,7 +59,7 @@ PairVisibility make_pair_visibility(const KvCache& cache, const PairReach& reach
     made.begin = slots - (tokens - 1);  // entries of an earlier State are invisible
     made.slots = tokens - made.skipped;
     made.visibility.causal = true;
-    made.counts = counted_up(made.slots, of_counts(queries));
+    made.counts = torch::arange(1, made.slots + 1, of_counts(queries)).view({1, -1, 1});
     if (const auto most = reach.farthest - reach.nearest + 1; reach.farthest > 0) {
       made.band = made.slots > most ? most : 0;
       made.counts = made.counts.clamp_max(static_cast<double>(most));

@@ -5,10 +5,6 @@
 
 #include "nn/arch/s4d.h"
 
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/gelu.h>
-#include <ATen/ops/glu.h>
-
 #include "nn/base/recomputing.h"
 #include "nn/base/upload.h"
 #include "nn/ops/host_loops.h"

@@ -18,13 +18,9 @@ TokenPositions TokenPositions::slice(std::int64_t begin, std::int64_t end) const
 }
 
 TokenPositions TokenPositions::concatenate(const std::vector<TokenPositions>& places) {
-  std::vector<torch::Tensor> run, segment, position;
-  for (const auto& place : places) {
-    run.push_back(place.run);
-    segment.push_back(place.segment);
-    position.push_back(place.position);
-  }
-  return {torch::cat(run), torch::cat(segment), torch::cat(position)};
+  return {torch::cat(core::mapped(places, &TokenPositions::run)),
+      torch::cat(core::mapped(places, &TokenPositions::segment)),
+      torch::cat(core::mapped(places, &TokenPositions::position))};
 }
 
 Batch Batch::padding(std::int64_t rows, std::int64_t steps) {

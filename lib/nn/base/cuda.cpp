@@ -1,6 +1,5 @@
 #include "nn/base/cuda.h"
 
-#include <ATen/detail/CUDAHooksInterface.h>
 #include <dlfcn.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 #include "nn/base/runtime.h"
 
-#include <ATen/Version.h>
 #include <dlfcn.h>
 #include <malloc.h>
 

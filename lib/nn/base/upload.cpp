@@ -1,7 +1,5 @@
 #include "nn/base/upload.h"
 
-#include <c10/core/StreamGuard.h>
-
 namespace nn {
 namespace {
 

@@ -1,7 +1,5 @@
 #include "nn/ops/gla_scan.h"
 
-#include <ATen/ops/linalg_solve_triangular.h>
-
 #include "nn/base/recomputing.h"
 #include "nn/kernels/gla_scan_kernels.h"
 

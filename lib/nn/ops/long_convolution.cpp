@@ -1,9 +1,5 @@
 #include "nn/ops/long_convolution.h"
 
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/fft_irfft.h>
-#include <ATen/ops/fft_rfft.h>
-
 #include "nn/base/recomputing.h"
 #include "nn/ops/host_loops.h"
 

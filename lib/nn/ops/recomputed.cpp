@@ -1,7 +1,5 @@
 #include "nn/ops/recomputed.h"
 
-#include <ATen/Context.h>
-
 #include <mutex>
 
 namespace nn {

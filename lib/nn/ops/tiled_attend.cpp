@@ -1,7 +1,5 @@
 #include "nn/ops/tiled_attend.h"
 
-#include <ATen/CPUGeneratorImpl.h>
-
 #include <mutex>
 
 #include "nn/base/cuda.h"

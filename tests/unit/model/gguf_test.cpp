@@ -46,7 +46,7 @@ std::string fault_of(const std::string& bytes, Code* code = nullptr) {
     for (const auto& [name, weight] : model::gguf_weights(file)) {
       std::vector<float> out(
           weight.tensor->bytes / weight.tensor->type->bytes * weight.tensor->type->elements);
-      model::gguf_read(file, weight, out.data());
+      model::gguf_read_rows(file, weight, 0, weight.tensor->shape[0], out.data());
     }
   } catch (const core::Error& error) {
     if (code != nullptr) *code = error.code();
