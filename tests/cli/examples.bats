@@ -76,9 +76,13 @@ what_runs() {
   command -v jq >/dev/null || skip "jq is not there"
   export OMP_NUM_THREADS=1
   make -s -C "$root/examples/never-worse" OUT="$PWD/out" BIN="$BIN" >shown
-  [ "$(cut -f 2 out/table.tsv | paste -s -d " ")" = "memories memory cache unigram datastore ngrams all memory datastore all" ]
+  [ "$(cut -f 3 out/table.tsv | paste -s -d " ")" = "memory memory cache unigram datastore ngrams online-ngrams all memory datastore all alone all" ]
+  # Each text's difference is a record, and the table has their mean.
+  mean=$(awk -F '\t' '$1 == "tiny-dynamic-all" { n++; sum += $4 } END { print n, sum / n }' out/records.tsv)
+  [[ $mean == '4 -'* ]]
+  near "${mean#4 }" "$(awk -F '\t' '$2 $3 == "dynamicall" { print $4 }' out/table.tsv)" 1e-3
   run -2 make -s -C "$root/examples/never-worse" OUT="$PWD/out" BIN="$BIN" LIMIT=-9
-  [[ $output == *"joint cache: worse by "*" nats a token on text-"* ]]
+  [[ $output == *"tiny joint cache: worse by "*" nats a token on text-"* ]]
   run -2 make -s -C "$root/examples/never-worse" OUT="$PWD/other" BIN="$BIN" DATA="$PWD/nothing"
   [[ $output == *"give a folder with *.txt or *.jsonl"* ]]
 }
