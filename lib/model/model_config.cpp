@@ -105,13 +105,19 @@ void refuse_quantized(const core::Json& json, const std::string& origin) {
 }  // namespace
 
 core::Json text_config(const core::Json& json) {
-  if (!json.is_object() || !json.contains("text_config") || !json["text_config"].is_object() ||
-      json.value("model_type", core::Json()) != "gemma3")
+  if (!json.is_object() || !json.contains("text_config") || !json["text_config"].is_object())
     return nullptr;
   // Values that the released files leave to transformers' defaults.
-  core::Json text = {{"model_type", "gemma3_text"}, {"vocab_size", 262208}, {"hidden_size", 2304},
-      {"intermediate_size", 9216}, {"num_hidden_layers", 26}, {"num_attention_heads", 8},
-      {"num_key_value_heads", 4}};
+  const std::map<core::Json, core::Json> usual = {
+      {"gemma3", {{"model_type", "gemma3_text"}, {"vocab_size", 262208}, {"hidden_size", 2304},
+                     {"intermediate_size", 9216}, {"num_hidden_layers", 26},
+                     {"num_attention_heads", 8}, {"num_key_value_heads", 4}}},
+      {"qwen3_5", {{"model_type", "qwen3_5_text"}, {"vocab_size", 248320}, {"hidden_size", 4096},
+                      {"intermediate_size", 12288}, {"num_hidden_layers", 32},
+                      {"num_attention_heads", 16}}}};
+  const auto known = usual.find(json.value("model_type", core::Json()));
+  if (known == usual.end()) return nullptr;
+  auto text = known->second;
   for (const auto& [key, value] : json["text_config"].items())
     if (!value.is_null()) text[key] = value;
   for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id", "dtype", "torch_dtype",

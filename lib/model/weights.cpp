@@ -181,7 +181,8 @@ StoredWeights::StoredWeights(
 
 void StoredWeights::find_names() {
   const Family& family = *config_.family;
-  if (config_.part) find_names_of_part();
+  // transformers keeps these names in a text model that it read of one with images.
+  if (config_.part || family.type == "qwen3_5_text") find_names_of_part();
   // Some files leave out the prefix that all names share.
   const auto first = std::find_if(weights_.begin(), weights_.end(), [&](const Weight& weight) {
     const auto& name = weight.pieces[0].tensor;
@@ -206,7 +207,10 @@ void StoredWeights::find_names_of_part() {
     };
     if (!files_.has(renamed(weights_[0].pieces[0].tensor))) continue;
     for (auto& weight : weights_)
-      for (auto& piece : weight.pieces) piece.tensor = renamed(piece.tensor);
+      for (auto& piece : weight.pieces)
+        if (const auto there = renamed(piece.tensor);
+            files_.has(there) || !files_.has(piece.tensor))  // a head may stand outside
+          piece.tensor = there;
     return;
   }
 }
@@ -254,8 +258,9 @@ void StoredWeights::check_others(const FaultFound& found) const {
     for (const auto& piece : weight.pieces) known.insert(piece.tensor);
   for (const auto& name : files_.tensors()) {
     if (known.count(name) > 0 || is_buffer(config_.family, name)) continue;
-    if (config_.part && (name.find("vision_tower.") != name.npos ||
-                            name.find("multi_modal_projector.") != name.npos))
+    if (config_.part &&
+        (name.find("vision_tower.") != name.npos || name.find(".visual.") != name.npos ||
+            name.find("multi_modal_projector.") != name.npos))
       continue;
     if (config_.family == nullptr || !ties_head(config_) ||
         name != head_name(*config_.family, config_.options)) {

@@ -78,7 +78,8 @@ struct ClassRow {
   /// For experts: the tensor that holds all experts' weights of a module in files that transformers
   /// 5 writes with save_original_format=False.
   std::map<std::string, std::string> stacked;
-  std::vector<std::string> buffers;  ///< suffixes of names of tensors that are no weights
+  /// Suffixes of names of tensors that are no weights; prefixes, if they end in a dot.
+  std::vector<std::string> buffers;
 };
 
 /// Returns the row of a family. Throws Error{bug} for another name.

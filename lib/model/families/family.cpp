@@ -162,11 +162,6 @@ std::vector<std::string> family_names() {
 
 const Family& family_named(const std::string& type, const std::string& origin) {
   if (const auto* family = core::find_by(families(), type, &Family::type)) return *family;
-  if (type == "qwen3_5")
-    core::bad_config(
-        "{}: \"model_type\": \"qwen3_5\" also reads images; its text part is supported: save it with "
-        "transformers' Qwen3_5ForCausalLM",
-        origin);
   core::bad_config("{}: \"model_type\": \"{}\" is not supported; supported: {}", origin, type,
       fmt::join(family_names(), ", "));
 }
@@ -381,7 +376,9 @@ double factor_of(const std::vector<WeightFactor>& factors, const std::string& we
 bool is_buffer(const Family* family, std::string_view tensor) {
   if (family == nullptr) return false;
   const auto& ends = family->row.buffers;
-  return std::ranges::any_of(ends, [&](const auto& end) { return tensor.ends_with(end); });
+  return std::ranges::any_of(ends, [&](const auto& end) {
+    return end.ends_with('.') ? tensor.starts_with(end) : tensor.ends_with(end);
+  });
 }
 
 std::string head_name(const Family& family, const nn::ModelOptions& options) {

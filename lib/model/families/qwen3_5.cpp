@@ -1,5 +1,5 @@
-// The text models of Qwen 3.5: layers of the gated delta rule and of gated attention, in a list; norms
-// times 1 + weight; rotary positions of a part of each head.
+// The text models of Qwen 3.5: layers of the gated delta rule and of gated attention, in a list;
+// norms times 1 + weight; rotary positions of a part of each head.
 
 #include "model/families/family.h"
 
@@ -18,6 +18,7 @@ std::string list_of(const ConfigKeys& keys, std::int64_t layers) {
   for (std::int64_t i = 1; !keys.has(kMixers) && i <= layers; ++i)
     theirs.emplace_back(kTypes[i % period == 0 ? 1 : 0].theirs);
   if (std::ssize(theirs) != layers) keys.unsupported(kMixers, "a different number of layers");
+  if (!core::contains(theirs, kFullLayer)) keys.unsupported(kMixers, "no full attention");
   for (auto& name : theirs) {
     const auto* const known = core::find_by(kTypes, name, &LayerType::theirs);
     if (known == nullptr) keys.unsupported(kMixers, core::dump(core::Json(name)));
@@ -31,6 +32,7 @@ std::string list_of(const ConfigKeys& keys, std::int64_t layers) {
 void qwen3_5_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   auto& gla = options.gla;
   gated_keys(pairs, options, row);
+  if (pairs.from != nullptr) options.mixers.list = list_of(*pairs.from, options.shape.layers);
   pairs.size("linear_conv_kernel_dim", gla.convolution, 4);
   pairs.size("linear_key_head_dim", gla.d_key, 128);
   pairs.size("linear_value_head_dim", gla.d_value, 128);
@@ -52,7 +54,6 @@ void qwen3_5_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const Cla
     keys.unsupported("hidden_act", "a function other than silu");
   if (options.transformer.rope.scaling != "none")
     keys.unsupported("rope_parameters", "a scaling of the angles");
-  options.mixers.list = list_of(keys, options.shape.layers);
   options.transformer.norm_kind = "rms-one";
   options.transformer.positions = nn::TransformerOptions().positions;  // an option of transformers
 }

@@ -1,7 +1,7 @@
 #pragma once
 // Mixers: what a layer does to a sequence, with a state of constant size or, with attention, all
-// earlier tokens. A stack of layers has one mixer a layer. To add a mixer, write one file with its maker, and add its line in
-// mixer_stack.cpp and its name in architecture.cpp.
+// earlier tokens. A stack of layers has one mixer a layer. To add a mixer, write one file with its
+// maker, and add its line in mixer_stack.cpp and its name in architecture.cpp.
 
 #include "nn/layers/block.h"
 #include "nn/layers/ngram_memory.h"

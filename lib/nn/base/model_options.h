@@ -224,8 +224,8 @@ struct ModelOptions {
   LayerMemoryOptions layer_memory;
   TransformerXlOptions transformer_xl;
   SruppOptions srupp;
-  /// Returns the name of each layer's mixer: those of --mixer in turn, or the architecture's; empty:
-  /// --mixer names none.
+  /// Returns the name of each layer's mixer: those of --mixer in turn, or the architecture's; empty
+  /// if --mixer names none.
   std::vector<std::string> layer_mixers() const;
   /// Each layer is attention and one feed-forward network.
   bool plain_layers() const { return !memory_layer.any() && !transformer.experts.any(); }

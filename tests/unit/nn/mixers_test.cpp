@@ -1,5 +1,5 @@
-// Mixers compared with their recurrences written out token by token: mamba, kda, window, gated-attention, a delta with
-// heads of its own, hybrids.
+// Mixers compared with their recurrences written out token by token: mamba, kda, window,
+// gated-attention, a delta with heads of its own, hybrids.
 
 #include <doctest/doctest.h>
 
@@ -125,8 +125,8 @@ Tensor plain_window_mixer(
   return torch::stack(out);
 }
 
-// Gated attention over all earlier tokens, and the gated delta rule, in the shapes that Qwen 3.5 gives them. Norms are
-// rms-one.
+// Gated attention over all earlier tokens, and the gated delta rule, in the shapes that Qwen 3.5
+// gives them. Norms are rms-one.
 Tensor plain_rms_one(const Tensor& x, const Tensor& weight) {
   return x / (x.square().mean() + 1e-5).sqrt() * (1 + weight);
 }
