@@ -37,7 +37,7 @@ struct Config {
   TrainingFacts facts;
 };
 
-/// Returns the text model's config.json from a multimodal one (Gemma 3 with images), with the
+/// Returns the text model's config.json from a multimodal one (Gemma 3, Qwen 3.5), with the
 /// family's defaults; null if `json` is not multimodal.
 core::Json text_config(const core::Json& json);
 

@@ -53,8 +53,9 @@ class GatedDelta : public Mixer, public OwnFirstValues {
   void first_values() override;
 
  private:
-  std::int64_t key_heads_, keys_, values_;  // widths over all heads
-  double scale_;                            // of q
+  std::int64_t key_heads_;
+  std::int64_t keys_, values_;  // widths over all heads
+  double scale_;                // of q
   std::shared_ptr<Linear> c_in_, gates_, c_proj_;
   std::shared_ptr<ShortConvolution> convolution_;
   std::shared_ptr<StateMemory> memory_;

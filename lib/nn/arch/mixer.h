@@ -59,7 +59,8 @@ class Mixer : public torch::nn::Module {
   /// Also counts the inputs that MixerCall::convolved() carries.
   std::shared_ptr<ShortConvolution> add_convolution(const char* name, std::int64_t width,
       std::int64_t taps, bool bias = false, bool swish = true);
-  std::int64_t matrices() const { return heads_ * d_state_[0] * d_state_[1]; }  ///< numbers of
+  /// Returns the numbers of all heads' matrices.
+  std::int64_t matrices() const { return heads_ * d_state_[0] * d_state_[1]; }
 
   std::int64_t heads_, d_;
   std::array<std::int64_t, 2> d_state_;  // of a head's matrix
