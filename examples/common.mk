@@ -2,7 +2,7 @@
 #
 #   SCALE   how large; OUT, where everything goes; BIN, where programs are looked for before PATH
 #   J=N     bounds the threads: $(jobs) in a command
-#   RUN     stands before each training: srun ..., nice
+#   RUN     precedes each training: srun ..., nice
 #   RECORDS where figures are appended as records (see tools/verdicts) [records.tsv; with SCALE=ci $(OUT)/records.tsv]
 #   SETTING the setting of the records [the last part of OUT]. Seeds of one setting have an OUT each, and SETTING in common.
 

@@ -25,7 +25,7 @@ train.half = $(twin) $(call recipe,$(lr),$(dropout),$(decay),$(warmup),$(steps.h
 train.double = $(twin) $(call recipe,$(lr),$(dropout),$(decay),$(warmup),$(steps.double))
 models = $(foreach n,$(depths),mosaic-$(n) transformer-$(n)) $(twins) $(twins:%=%-1) $(sweep)
 
-# A model is complete when its weights are there; the same command goes on with one that is not. NAME.seen.json and NAME.valid.json:
+# A model is complete when its weights are there; rerun the command to resume one that is not. NAME.seen.json and NAME.valid.json:
 # its loss on stories it was trained on, and on others.
 define model
 $(OUT)/model/$(1)/model.safetensors: $(OUT)/train.shard.zst

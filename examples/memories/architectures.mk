@@ -4,8 +4,7 @@
 # more with TRIME's local memory. $(OUT)/architectures.tsv has its test perplexity alone, and the differences in nats that each
 # memory of test makes with the weights that are learned by default: the mean over the seeds, and half of its 95 % interval
 # (Student's t over seeds) if there are two seeds or more. local is the model trained with the local memory and evaluated with
-# it, beside the one trained without memory. Figures are appended as records, ARCH-MEMORY. What was begun goes on when make is called
-# again.
+# it, beside the one trained without memory. Figures are appended as records, ARCH-MEMORY. Run make again to resume.
 
 archs ?= transformer mosaic mosaic2 gla delta retnet linear mamba mamba2 rwkv4 rwkv7 kda window hybrid hyena s4d h3 lstm
 seeds ?= $($(SCALE).seeds)

@@ -29,7 +29,7 @@ $(OUT)/beginnings.jsonl: ../ask/questions.txt
 	@mkdir -p $(OUT)
 	cut -d '|' -f 2 $< | jq -Rc '{prompt: .}' >$@
 
-# $(call said,OPTIONS): the notes whose sentence goes on with its answer, and the loss of TEXT.
+# $(call said,OPTIONS): the notes whose sentence is continued by its answer, and the loss of TEXT.
 said = paste <(cut -d '|' -f 3 ../ask/questions.txt) \
     <(sample -q $(1) --temperature 0 --max-tokens 24 --json $(OUT)/beginnings.jsonl $(jobs) | jq -c .text) | \
   awk -F '\t' '{ right += index(tolower($$2), tolower($$1)) > 0 } END { printf "%d\t", right }'; \

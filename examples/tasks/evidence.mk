@@ -9,7 +9,7 @@
 # $(EOUT)/table.tsv: of each row the perplexity; the last words that are the model's first choice, and the right choices, with
 # Wilson's intervals of 95 %; and beside them, compared with the model alone, how many more are right and how many fewer, with
 # the p of the sign test. $(EOUT)/words.txt: what compare-ppl says of the log-probability of the last words. Needs jq.
-# evidence.md has what came out.
+# evidence.md has the results of a run.
 
 EOUT ?= build/evidence
 LLM ?= $(abspath $(firstword $(wildcard ../../.deps/model/*.gguf) none))
