@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# train/step: tokens a second and peak memory of a training step beside PyTorch's, the price of a local memory, and the
-# step of a Llama's shape (RMS norms, gated SiLU, grouped queries, rotary positions) beside PyTorch's of the same.
+# train/step: tokens a second and peak memory of a training step beside PyTorch's, the price of a local and of a long
+# memory, and the step of a Llama's shape (RMS norms, gated SiLU, grouped queries, rotary positions) beside PyTorch's of the same.
 # PyTorch as it is tuned, too: AdamW's fused kernel, and products in bfloat16 (autocast), beside --precision bfloat16.
 # Turn by turn: each round runs every program once; the medians of two rounds (ROUNDS) are compared.
 set -euo pipefail
@@ -36,6 +36,7 @@ for ((round = 1; round <= ${ROUNDS:-2}; ++round)); do
   ours plain
   ours llama "${llama[@]}"
   ours local --memory local
+  ours long --memory long
   ours bf16 --precision bfloat16
   for peer in "${peers[@]}"; do
     theirs "$peer" "$peer"
@@ -65,3 +66,4 @@ for peer in eager compile; do
 done
 figure train/step-bfloat16 tokens/s "$(speed bf16)" "train --precision float32" "$(speed plain)"
 figure train/trime-step tokens/s "$(speed local)" "train --memory none" "$(speed plain)"
+figure train/long-step tokens/s "$(speed long)" "train --memory none" "$(speed plain)"
