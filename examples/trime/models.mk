@@ -12,7 +12,7 @@ shapes_ordered = order $(if $(wide),wide)
 of_orders = $(foreach g,$(shapes_ordered),$(foreach k,$(kinds),$(foreach p,$(order.drops),$(foreach s,$(order.seeds),$(g)-$(k)-$(p)-$(s)))))
 models = plain local long ext ext-random ext-stopped small-plain small-local small-long small-ext small-ext-random small-ext-stopped \
   medium-plain medium-local medium-long bytes-plain bytes-local bytes-long \
-  $(foreach l,$(segments),segment-plain-$(l) segment-local-$(l)) $(dropped:%=drop-%) $(of_orders)
+  $(foreach l,$(segments),segment-plain-$(l) segment-local-$(l)) $(dropped:%=drop-%) $(of_orders) reach-wide reach-narrow
 
 $(foreach m,$(models),$(eval set.$(m) = words))
 $(foreach m,bytes-plain bytes-local bytes-long,$(eval set.$(m) = bytes))
@@ -42,6 +42,10 @@ of_length = --segment $(1) --batch $(shell expr $(tokens) / $(1))
 $(foreach l,$(segments),$(eval train.segment-plain-$(l) = $(model.ablated) --memory none $(call of_length,$(l))))
 $(foreach l,$(segments),$(eval train.segment-local-$(l) = $(model.ablated) --memory local $(call of_length,$(l))))
 $(foreach l,$(segments),$(foreach k,plain local,$(eval window.segment-$(k)-$(l) = --window $(l) --stride $(shell expr $(l) / 2))))
+
+# Trained with long memories of four times as many tokens, beside as many tokens a step of four micro-batches.
+train.reach-wide = $(model.ablated) --memory long --batch $(shell expr 4 \* $(tokens) / $(segment.words))
+train.reach-narrow = $(model.ablated) --memory long --batch $(shell expr $(tokens) / $(segment.words)) --accumulate 4
 
 # The ablations' model with each order, p and seed.
 in_order = --memory local,ext --order $(OUT)/data/$(2)$(or $(order_of.$(1)),$(1)).shard.zst $(flags_of.$(1))

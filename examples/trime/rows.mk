@@ -63,6 +63,9 @@ once.cache-0 = yes
 $(foreach n,$(lengths),$(call row,length-$(n), $(ablated)long, $(n), --memory long --long $(n)))
 $(foreach n,$(lengths),$(call row,cache-$(n), $(ablated)plain, $(n) (cache), --memory none --cache $(n)))
 rows.length = $(foreach n,0 $(lengths),length-$(n) cache-$(n))
+# Beyond the lengths of training: models trained with micro-batches of $(tokens) tokens and of four times as many.
+$(foreach n,$(far_lengths),$(foreach m,narrow wide,$(call row,far-$(m)-$(n), reach-$(m), $(m): $(n), --memory long --long $(n))))
+rows.far = $(foreach n,$(far_lengths),far-narrow-$(n) far-wide-$(n))
 
 # Table 10: the 7M model. Table 3: segments of 150.
 $(call row,small,         small-plain, vanilla, --memory none)
@@ -225,6 +228,9 @@ $(OUT)/speed.tsv: $(rows.main:%=$(OUT)/row/%.json)
 $(OUT)/length.tsv: $(rows.length:%=$(OUT)/row/%.json)
 	@{ printf 'tokens\tlong\tcache\n'; \
 	  $(foreach n,0 $(lengths),paste <(./tsv-line $(n) $(OUT)/row/length-$(n).json perplexity) <(./tsv-line '' $(OUT)/row/cache-$(n).json perplexity | cut -f 2);) } >$@
+$(OUT)/far.tsv: $(rows.far:%=$(OUT)/row/%.json)
+	@{ printf 'tokens\tnarrow\twide\n'; \
+	  $(foreach n,$(far_lengths),paste <(./tsv-line $(n) $(OUT)/row/far-narrow-$(n).json perplexity) <(./tsv-line '' $(OUT)/row/far-wide-$(n).json perplexity | cut -f 2);) } >$@
 $(OUT)/length.svg: $(OUT)/length.tsv length.gp
 	gnuplot -e "table='$<'; out='$@'" length.gp
 

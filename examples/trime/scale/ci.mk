@@ -24,6 +24,7 @@ reach.bytes = 512
 search = --k 16
 index = exact
 lengths = 16 256
+far_lengths = 256 512
 reaches.words = 128 256
 reaches.medium = 64 128
 reaches.bytes = 256 512

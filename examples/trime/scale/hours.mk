@@ -22,3 +22,4 @@ reach.words = 2048
 reaches.words = 1024 2048 4096 8192
 reaches.medium = 512 1024 2048
 lengths = 64 128 256 512 1024 2048 4096
+far_lengths = 1024 2048 4096 8192 16384

@@ -29,6 +29,7 @@ reaches.words = 6144 12288 24576
 reaches.medium = 7500 15000 30000
 reaches.bytes = 12288 24576 49152
 lengths = 1024 2048 3072 6144 12288
+far_lengths = 3072 6144 12288 24576
 ks = 1 8 64 1024
 segments = 150 512 1024 3072
 drops = 0 0.5 0.9 1

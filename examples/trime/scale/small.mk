@@ -27,6 +27,7 @@ reaches.words = 512 1024 2048
 reaches.medium = 512 1024 2048
 reaches.bytes = 1024 2048 4096
 lengths = 128 256 512 1024 2048 4096
+far_lengths = 1024 4096 16384
 ks = 1 8 64 1024
 segments = 32 64 128
 drops = 0 0.5 0.9 1
