@@ -86,6 +86,10 @@ $(call row,medium-long,  medium-long,  TrimeLM_long, $(call far,medium))
 rows.medium-model = medium medium-near medium-cache medium-local medium-long
 once.medium = yes
 
+# Not in the paper: kNN-LM by the number of neighbours. (search has the last of ks.)
+$(foreach k,$(ks),$(call row,neighbours-$(k), $(ablated)plain, k=$(k), $(knn), $(ablated)plain)$(eval k.neighbours-$(k) = $(k)))
+rows.neighbours = $(ks:%=neighbours-%)
+
 # Table 11: BM25 or random batches for ext; gradient into its memories or none. Table 15: p.
 $(call row,order-bm25,   $(ablated)ext,         BM25, $(joint), $(ablated)ext)
 $(call row,order-random, $(ablated)ext-random,  random, $(joint), $(ablated)ext-random)
@@ -95,16 +99,17 @@ rows.gradient = order-bm25 stopped
 $(foreach p,$(drops),$(call row,drop-$(p), $(call dropping,$(p)), p=$(p), $(joint), $(call dropping,$(p))))
 rows.p = $(drops:%=drop-%)
 
-# Not in the paper: orders of the text by p and seed, at test without a store, with it as published, and with it interpolated alone.
+# Not in the paper: orders of the text by p and seed, at test without a store, with it as published, in the softmax alone, and interpolated alone.
 define order_rows
 $(call row,$(1)-plain, $(1), , --memory local)
 $(call row,$(1)-both,  $(1), , $(joint), $(1))
+$(call row,$(1)-joint, $(1), , --memory local --combine joint, $(1))
 $(call row,$(1)-own,   $(1), , --memory local --combine joint $(own), $(1))
 endef
 $(foreach m,$(of_orders),$(eval $(call order_rows,$(m))))
 # Their seeds are their own, and no part of the row's name in the records.
-$(foreach m,$(of_orders),$(foreach t,plain both own,$(eval seed_of.$(m)-$(t) = $(lastword $(subst -, ,$(m))))))
-$(foreach m,$(of_orders),$(foreach t,plain both own,$(eval id.$(m)-$(t) = $(patsubst %-$(lastword $(subst -, ,$(m))),%,$(m))-$(t))))
+$(foreach m,$(of_orders),$(foreach t,plain both joint own,$(eval seed_of.$(m)-$(t) = $(lastword $(subst -, ,$(m))))))
+$(foreach m,$(of_orders),$(foreach t,plain both joint own,$(eval id.$(m)-$(t) = $(patsubst %-$(lastword $(subst -, ,$(m))),%,$(m))-$(t))))
 rows.orders = $(foreach m,$(filter order-%,$(of_orders)),$(m)-plain $(m)-both $(m)-own)
 rows.wide-orders = $(foreach m,$(filter wide-%,$(of_orders)),$(m)-plain $(m)-both $(m)-own)
 
@@ -164,12 +169,12 @@ $(foreach r,$(tempered),$(eval on.$(r)-alike = $(on.$(r))))
 # The text a row is scored on: the model's own, or on.NAME.
 on_of = $(or $(on.$(1)),$(set.$(of.$(1))))
 # Of what a store finds the scores are those of its keys as they were written, not as the index compressed them.
-found = $(if $(1),$(1:%=--datastore $(OUT)/store/%) $(search) --rescore)
+found = $(if $(1),$(1:%=--datastore $(OUT)/store/%) $(if $(2),$(subst --k $(lastword $(ks)),--k $(2),$(search)),$(search)) --rescore)
 define score
 $(OUT)/row/$(1).json: $(OUT)/data/$(call on_of,$(1)).$(or $(part.$(1)),test).shard.zst $(OUT)/data/$(call on_of,$(1)).valid.shard.zst \
     $(OUT)/model/$(of.$(1))/model.safetensors $(stores.$(1):%=$(OUT)/store/%/store.json)
 	@mkdir -p $$(@D)
-	eval-ppl $(jobs) -m $(OUT)/model/$(of.$(1)) $(call window_of,$(of.$(1))) $(test.$(1)) $(call found,$(stores.$(1))) \
+	eval-ppl $(jobs) -m $(OUT)/model/$(of.$(1)) $(call window_of,$(of.$(1))) $(test.$(1)) $(call found,$(stores.$(1)),$(k.$(1))) \
 	  $(if $(once.$(1)),,--tune $(OUT)/data/$(call on_of,$(1)).valid.shard.zst) --json --timings $$(@:.json=.time) --per-token $$(@:.json=.tsv) -o $$@ $$<
 	@$$(call record,eval-ppl,$(or $(id.$(1)),$(1)),$(or $(seed_of.$(1)),$(seed)),$$@,$(call units_of,$(1)))
 endef
@@ -187,7 +192,7 @@ $(OUT)/$(1).tsv: $(rows.$(1):%=$(OUT)/row/%.json)
 	@printf 'row$(subst $(space),,$(figures:%=\t%))\n' >$$@
 $(foreach r,$(rows.$(1)),$(call line,$(r)))
 endef
-$(foreach t,main batching small-model medium-model order gradient segments p bytes domain,$(eval $(call table,$(t))))
+$(foreach t,main batching small-model medium-model neighbours order gradient segments p bytes domain,$(eval $(call table,$(t))))
 
 # The best of each model is marked.
 $(OUT)/reach.tsv: $(rows.reach:%=$(OUT)/row/%.json)
