@@ -47,12 +47,15 @@ function read_claim(    c) {
 }
 
 # A record is figure[key, seed] of a key FOLDER/SETTING:ROW@UNIT; the last of several with equal key and seed counts.
-function read_record(    key, at) {
+function read_record(    key, at, ends) {
   if (NF != 9) fail(FILENAME ":" FNR ": " NF " columns, not 9")
   if ($1 !~ /^[^ :@<>=+-][^ :@]*$/ || $2 !~ /^[^ :@]+$/) fail(FILENAME ":" FNR ": row and setting have no space, \":\" or \"@\"")
-  if ($3 !~ /^(-|[0-9]+|[0-9]+-[0-9]+)$/) fail(FILENAME ":" FNR ": seed \"" $3 "\" is no number, no range and no \"-\"")
-  if ($4 !~ /^-?[0-9]+(\.[0-9]+)?(e-?[0-9]+)?(±([0-9.]+|\?))?$/) fail(FILENAME ":" FNR ": figure \"" $4 "\" is no number")
+  if (is_number($1) || $1 ~ /^(and|within)$/) fail(FILENAME ":" FNR ": row \"" $1 "\" is a number or a word of tests")
+  if ($3 !~ /^(-|0|[1-9][0-9]*|(0|[1-9][0-9]*)-[1-9][0-9]*)$/) fail(FILENAME ":" FNR ": seed \"" $3 "\" is no number, no range and no \"-\"")
+  if (split($3, ends, "-") == 2 && ends[1] != "" && ends[1] + 0 >= ends[2] + 0) fail(FILENAME ":" FNR ": seeds \"" $3 "\": the second is not above the first")
+  if ($4 !~ /^-?[0-9]+(\.[0-9]+)?(e-?[0-9][0-9]?)?(±([0-9]+(\.[0-9]+)?|\?))?$/) fail(FILENAME ":" FNR ": figure \"" $4 "\" is no number")
   if (($3 ~ /[0-9]-/) != ($4 ~ /±/)) fail(FILENAME ":" FNR ": a range of seeds has a mean±deviation, one seed has one number")
+  if ($5 !~ /^[^ @]+$/) fail(FILENAME ":" FNR ": unit \"" $5 "\" has to be a word without \"@\"")
   if ($8 !~ /^([0-9a-f]+(-dirty)?|unknown)$/) fail(FILENAME ":" FNR ": \"" $8 "\" is no git revision")
   at = folder "/" $2 ":" $1
   key = at "@" $5
@@ -61,6 +64,7 @@ function read_record(    key, at) {
     if (at in unit_of) unit_of[at] = "several"
     else unit_of[at] = $5
   }
+  if (key in seeds && (seeds[key] == "-") != ($3 == "-")) fail(FILENAME ":" FNR ": \"" $1 "\" has records with a seed and without one")
   if (!(key in seeds)) seeds[key] = $3
   else if (!((key, $3) in figure)) seeds[key] = seeds[key] " " $3
   figure[key, $3] = $4
@@ -81,7 +85,6 @@ END {
 # ---- One claim: its test is comparisons joined by "and"; p_for and p_against are those of the whole claim. ----
 
 function judge(c,    word, n, i, first, parts) {
-  deciding[c] = 0
   if (test[c] ~ /^(beyond|unread)$/) {
     if (note[c] == "") fail(where[c] ": \"" test[c] "\" needs its reason in the column note")
     state[c] = test[c] == "beyond" ? "beyond this scale" : "not read"
@@ -115,22 +118,33 @@ function choose_setting(c,    list, word, n, m, i, j, least, most, best) {
   }
   setting[c] = list[best]
 }
-function is_row(word, j) { return word[j] !~ /^([<>=+-]|and|within|[0-9.]+)$/ }
+function is_number(word) { return word ~ /^-?[0-9]+(\.[0-9]+)?(e-?[0-9][0-9]?)?$/ }
+function is_row(word, j) { return !is_number(word[j]) && word[j] !~ /^([<>=+-]|and|within)$/ }
 # The number of seeds of a row, 0 if it has no record; where nothing was trained no row has more.
 function seeds_of(at,    list) {
   if (at in unit_of) at = at "@" unit_of[at]
   if (!(at in unit)) return at ~ /@several$/ ? 1 : 0
   if (seeds[at] == "-") return 1000
-  if (split(seeds[at], list, "-") > 1) return list[2] - list[1] + 1
-  return split(seeds[at], list, " ")
+  return seeds[at] ~ /[0-9]-/ ? range_of(at) : split(seeds[at], list, " ")
+}
+
+# range_of(KEY): the number of seeds of its last range, which is then in the variable range.
+function range_of(key,    list, n, ends) {
+  n = split(seeds[key], list, " ")
+  while (list[n] !~ /[0-9]-/) --n
+  range = list[n]
+  split(range, ends, "-")
+  return ends[2] - ends[1] + 1
 }
 
 # Words FROM to TO are SUM REL SUM [REL SUM]... [within MARGIN]. Returns how many comparisons it is.
-function chain(c, word, from, to,    margin, i, start, relation, next_relation, previous, parts) {
-  margin = 0
+function chain(c, word, from, to,    margin, i, start, relation, next_relation, previous, parts, equal) {
+  margin = equal = 0
+  for (i = from; i <= to; i++) if (word[i] == "=") equal = 1
   if (to > from && word[to - 1] == "within") {
     margin = word[to]
-    if (margin !~ /^[0-9.]+$/) fail(where[c] ": \"within " margin "\": takes a number")
+    if (!is_number(margin) || margin <= 0) fail(where[c] ": \"within " margin "\": takes a number above 0")
+    if (!equal) fail(where[c] ": \"within\" is of \"=\"; write a margin of \"<\" or \">\" into the sum")
     to -= 2
   }
   start = from
@@ -149,30 +163,24 @@ function chain(c, word, from, to,    margin, i, start, relation, next_relation, 
 }
 
 # compare: one comparison. The terms of both sides, with their signs, are a contrast, whose sign or size is tested.
-function compare(c, word, left, relation, right, last, margin,    i, sign, side) {
-  n_terms = 0
-  any_log = any_plain = 0
-  sign = 1; side = 1
-  for (i = left; i <= last; i++) {
-    if (i == right) side = -1
-    if (i == right - 1) { sign = 1; continue }
-    if (word[i] == "+") sign = 1
-    else if (word[i] == "-") sign = -1
-    else { add_term(c, word[i], sign * side); sign = 1 }
-  }
-  if (any_log && any_plain) fail(where[c] ": \"" test[c] "\" compares perplexities with other units")
+function compare(c, word, left, relation, right, last, margin,    first, t) {
+  n_terms = any_log = several_units = 0
+  common_unit = ""
+  add_sum(c, word, left, right - 2, 1)
+  add_sum(c, word, right, last, -1)
+  if (several_units) fail(where[c] ": \"" test[c] "\" compares " (any_log ? "perplexities" : common_unit) " with other units")
+  for (t = 1; t <= n_terms; t++)
+    if (any_log && term[t] == "" && constant[t] <= 0) fail(where[c] ": \"" test[c] "\": a number beside perplexities is above 0")
   if (relation == "=" && margin <= 0) fail(where[c] ": \"=\" needs \"within MARGIN\"")
   contrast()
   weigh(relation, margin)
   if (part_state == "not run") { state[c] = "not run"; return }
   if (state[c] == "not run") return
-  # The part that decides is the one whose evidence for the claim is least.
-  if (deciding[c] == 0 || part_for > p_for[c] || (part_state == "one" && state[c] != "one")) {
-    deciding[c] = 1
-    logarithm[c] = any_log
-    difference[c] = mean; low[c] = part_low; high[c] = part_high; count[c] = part_state == "one" ? 1 : n_pairs
-    favours[c] = holds
-  } else if (!holds) favours[c] = 0
+  # What decides is the part whose evidence for the claim is least or, of a refuted claim, the one whose evidence against it is most.
+  first = !(c in kind)
+  if (first || part_for > p_for[c] || (part_state == "one" && state[c] != "one")) keep(c)
+  if (first || part_against < p_against[c]) keep(c SUBSEP "against")
+  favours[c] = (first || favours[c]) && holds
   if (part_state == "one") state[c] = "one"
   else if (part_state == "tested" && state[c] == "exact") state[c] = "tested"
   if (part_for > p_for[c]) p_for[c] = part_for
@@ -180,11 +188,37 @@ function compare(c, word, left, relation, right, last, margin,    i, sign, side)
   if (part_state == "tested" || part_state == "exact") tested[c] = 1
 }
 
+# keep(AS): what is printed of a comparison that decides.
+function keep(as) {
+  kind[as] = part_state; logarithm[as] = any_log
+  difference[as] = mean; low[as] = part_low; high[as] = part_high
+  count[as] = part_state == "exact" ? "-" : part_state == "one" ? 1 : n_pairs
+}
+
+# add_sum: words FROM to TO are terms, the signs of all but the first before them.
+function add_sum(c, word, from, to, side,    i, sign, due) {
+  sign = 1
+  due = "term"
+  for (i = from; i <= to; i++)
+    if (word[i] ~ /^[+-]$/) {
+      if (due == "term" && i > from) due = "error"
+      if (due == "error") break
+      sign = word[i] == "-" ? -1 : 1
+      due = "term"
+    } else {
+      if (due != "term" || word[i] == "within") { due = "error"; break }
+      add_term(c, word[i], sign * side)
+      due = "sign"
+    }
+  if (due != "sign") fail(where[c] ": test \"" test[c] "\": a sum takes terms with one + or - between two")
+}
+
 # WORD is a number, or [FOLDER/SETTING:]ROW[@UNIT].
 function add_term(c, word, sign,    at, key) {
   ++n_terms
   coefficient[n_terms] = sign
-  if (word ~ /^[0-9.]+$/) { constant[n_terms] = word; term[n_terms] = ""; return }
+  if (is_number(word)) { constant[n_terms] = word; term[n_terms] = ""; return }
+  if (word ~ /^[0-9.]+$/) fail(where[c] ": \"" word "\" is no number")
   at = word
   if (at !~ /:/) {
     if (setting[c] == "") fail(where[c] ": \"" word "\" has no setting")
@@ -199,16 +233,18 @@ function add_term(c, word, sign,    at, key) {
   if (!((c, key) in used)) { used[c, key] = 1; uses[c, ++n_uses[c]] = key; shown_as[c, n_uses[c]] = word }
   if (!(key in unit)) return
   if (unit[key] == "perplexity") any_log = 1
-  else any_plain = 1
+  if (common_unit == "") common_unit = unit[key]
+  else if (common_unit != unit[key]) several_units = 1
 }
 
 # value(KEY, SEED): a figure as it is compared, the logarithm of a perplexity; also sets grain, the half of its last digit.
-function value(key, seed,    text, digits, v) {
+function value(key, seed,    text, digits, power, v) {
   text = figure[key, seed]
   sub(/±.*/, "", text)
   v = text + 0
   digits = 0
   if (text ~ /\./) { digits = text; sub(/e.*/, "", digits); sub(/^[^.]*\./, "", digits); digits = length(digits) }
+  if (text ~ /e/) { power = text; sub(/.*e/, "", power); digits -= power }
   grain = 0.5 * exp(-digits * log(10))
   if (!any_log) return v
   if (v <= 0) fail("a perplexity of " text " in " key)
@@ -315,16 +351,13 @@ function at_seed(seed,    t, sum) {
 }
 
 # moments(KEY): m_n, m_mean and m_s of its seeds.
-function moments(key,    list, n, i, v, sum, squares, widest, ends, text) {
+function moments(key,    list, n, i, v, sum, squares, widest, text) {
   n = split(seeds[key], list, " ")
   widest = 0
   if (seeds[key] ~ /[0-9]-/) {
-    # The last range counts.
-    while (list[n] !~ /[0-9]-/) --n
-    split(list[n], ends, "-")
-    m_n = ends[2] - ends[1] + 1
-    m_mean = value(key, list[n])
-    text = figure[key, list[n]]
+    m_n = range_of(key)
+    m_mean = value(key, range)
+    text = figure[key, range]
     sub(/.*±/, "", text)
     if (text == "?") { m_n = 1; return }
     m_s = text + 0
@@ -427,12 +460,11 @@ function settle(c) {
 
 function compact(v) { return v == 0 ? "0" : sprintf("%.3g", v) }
 # As a number, or, of perplexities, as a ratio.
-function as_said(c, v) { return logarithm[c] ? sprintf("%.3f", exp(v)) : sprintf("%.3g", v) }
-function said_difference(c) {
-  if (!deciding[c] || state[c] == "not run") return ""
-  return (logarithm[c] ? "ratio " : "") as_said(c, difference[c])
-}
-function said_seeds(c) { return !deciding[c] || state[c] == "not run" ? "" : state[c] == "exact" ? "-" : count[c] }
+function as_said(as, v) { return logarithm[as] ? sprintf("%.3f", exp(v)) : sprintf("%.3g", v) }
+# The comparison that decides; "" if none was made.
+function decisive(c) { return !(c in kind) || state[c] == "not run" ? "" : verdict[c] == "refuted" ? c SUBSEP "against" : c }
+function said_difference(as) { return as == "" ? "" : (logarithm[as] ? "ratio " : "") as_said(as, difference[as]) }
+function said_end(as, end) { return kind[as] == "tested" ? as_said(as, end) : "" }
 
 # mean_of(KEY, LIST): the mean of the figures of these seeds, or the only figure as it was recorded.
 function mean_of(key, list,    seed, n, i, sum) {
@@ -488,19 +520,22 @@ function changes(key, rev,    i, best, command, answer) {
   return counted[best, rev]
 }
 
-function print_lines(    c) {
+function print_lines(    c, as) {
   print "paper", "place", "claim", "verdict", "why", "setting", "figures", "published", "difference", "low", "high", "seeds", "p", "p of Holm", "records"
-  for (c = 1; c <= n_claims; c++)
-    print paper[c], place[c], claim[c], verdict[c], why[c], setting[c], figures(c), published[c], said_difference(c), \
-      (state[c] == "tested" ? as_said(c, low[c]) : ""), (state[c] == "tested" ? as_said(c, high[c]) : ""), said_seeds(c), \
+  for (c = 1; c <= n_claims; c++) {
+    as = decisive(c)
+    print paper[c], place[c], claim[c], verdict[c], why[c], setting[c], figures(c), published[c], said_difference(as), \
+      said_end(as, low[as]), said_end(as, high[as]), count[as], \
       ((c in raw) ? compact(raw[c]) : ""), ((c in holm) ? compact(holm[c]) : ""), age(c)
+  }
 }
 
 function cell(text) {
   gsub(/\|/, "\\|", text)
   return text
 }
-function print_table(name,    c, interval, rows, beyond, unread) {
+function print_table(name,    c, as, interval, rows, beyond, unread) {
+  if (!(name in paper_seen)) fail("a table of \"" name "\": no claim is of this paper")
   beyond = unread = rows = 0
   for (c = 1; c <= n_claims; c++) {
     if (paper[c] != name) continue
@@ -510,15 +545,16 @@ function print_table(name,    c, interval, rows, beyond, unread) {
       print "| place | claim | published | records | here | difference, 95 % interval | seeds | verdict |"
       print "|---|---|---|---|---|---|---|---|"
     }
-    interval = state[c] == "tested" ? " (" as_said(c, low[c]) " to " as_said(c, high[c]) ")" : ""
+    as = decisive(c)
+    interval = kind[as] == "tested" ? " (" as_said(as, low[as]) " to " as_said(as, high[as]) ")" : ""
     printf "| %s | %s | %s | %s | %s | %s | %s | **%s**%s |\n", cell(place[c]), cell(claim[c]), cell(published[c]), setting[c], cell(figures(c)), \
-      said_difference(c) interval, said_seeds(c), verdict[c], (why[c] == "" ? "" : cell(": " why[c]))
+      said_difference(as) interval, count[as], verdict[c], (why[c] == "" ? "" : cell(": " why[c]))
   }
   if (name != "own") printf "\nOther statements of this paper: %d beyond this scale, %d not read; `tools/verdicts` lists them.\n", beyond, unread
 }
 
-function print_counts(    i, j, c, kind, n_kinds, number, line) {
-  n_kinds = split("shown,refuted,not settled,not run,beyond this scale,not read", kind, ",")
+function print_counts(    i, j, c, verdicts, n_verdicts, number, line) {
+  n_verdicts = split("shown,refuted,not settled,not run,beyond this scale,not read", verdicts, ",")
   for (c = 1; c <= n_claims; c++) {
     if (paper[c] == "own") continue
     ++number[paper[c], verdict[c]]; ++number["all", verdict[c]]; ++number[paper[c]]; ++number["all"]
@@ -529,7 +565,7 @@ function print_counts(    i, j, c, kind, n_kinds, number, line) {
   for (i = 1; i <= n_papers + 1; i++) {
     if (papers[i] == "own") continue
     line = "| " papers[i] " | " (number[papers[i]] + 0)
-    for (j = 1; j <= n_kinds; j++) line = line " | " (number[papers[i], kind[j]] + 0)
+    for (j = 1; j <= n_verdicts; j++) line = line " | " (number[papers[i], verdicts[j]] + 0)
     print line " |"
   }
 }

@@ -209,6 +209,32 @@ END
   near "$(column p | sed -n 4p)" 0.392 0.002
 }
 
+@test "a figure with an exponent has the precision of its digits; tests take numbers below 0 and with exponents" {
+  records small loss 1.0e-5 1.2e-5 1.1e-5
+  records large loss 1.1e-2 1.2e-2 1.1e-2
+  records below loss -0.50 -0.52 -0.51
+  claims 'small < large'
+  claims 'small > 5e-6'
+  claims 'below < -0.4'
+  [ "$(column verdict | paste -s -d ,)" = "shown,shown,shown" ]
+  # Of the differences -.01099, -.011988, -.010989 the deviation is .000577, and the bound of rounding lower.
+  near "$(column low | head -n 1)" -0.0127551 0.005
+}
+
+@test "of a refuted claim that comparison is printed which refutes it" {
+  records a bits 1.00 1.01 1.02
+  records b bits 2.00 2.02 2.02
+  record once 1 9 bits
+  for test in 'a < once and b < a' 'b < a and a < once'; do claims "$test" '' "$((++n))"; done
+  [ "$(column verdict | paste -s -d ,)" = "refuted,refuted" ]
+  [ "$(column difference | paste -s -d ,)" = "1,1" ]
+  [ "$(column seeds | paste -s -d ,)" = "3,3" ]
+  near "$(column low | head -n 1)" 0.978 0.002
+  # A part that points against a claim counts wherever it is.
+  claims 'once < a and a < once' '' third
+  [ "$(column why | tail -n 1)" = "one seed, points against it" ]
+}
+
 @test "Holm's correction is over the claims of a paper that have seeds" {
   # t of two degrees of freedom with p .01, .02 and .03: mean over error 9.925, 6.965, 5.643; deviations of 1, errors of .57735.
   records zero bits 0.00000 0.00000 0.00000
@@ -306,6 +332,51 @@ END
   sed -i 3d tree/examples/claims.tsv
   claims 'a = b'
   refused 'claims.tsv:3: "=" needs "within MARGIN"'
+  sed -i 3d tree/examples/claims.tsv
+  # A test that is no comparison has no verdict.
+  records a bits 1 2 3
+  records b bits 2 3 4
+  records c nats 2 3 4
+  records p perplexity 2 3 4
+  for test in 'a <' '< b' 'a b < b' 'a + < b' 'a - - b < b' 'a < b < ' 'a < b or b > a'; do
+    claims "$test"
+    refused "claims.tsv:3: test \"$test\": a sum takes terms with one + or - between two"
+    sed -i 3d tree/examples/claims.tsv
+  done
+  while IFS='|' read -r test words; do
+    claims "$test"
+    refused "claims.tsv:3: $words"
+    sed -i 3d tree/examples/claims.tsv
+  done <<'END'
+a < b within 0.1|"within" is of "="
+a = b within 0|"within 0": takes a number above 0
+a = b within -1|"within -1": takes a number above 0
+a < c|"a < c" compares bits with other units
+p > 0|"p > 0": a number beside perplexities is above 0
+a > 1.2.3|"1.2.3" is no number
+END
+  while IFS='|' read -r row seed figure unit words; do
+    record "$row" "$seed" "$figure" "$unit"
+    refused "records.tsv:14: $words"
+    sed -i 14d tree/examples/made/records.tsv
+  done <<'END'
+0.9|1|1|bits|row "0.9" is a number or a word of tests
+within|1|1|bits|row "within" is a number
+d|01|1|bits|seed "01"
+d|3-1|1±0.1|bits|seeds "3-1": the second is not above the first
+d|1-3|1±0.0.1|bits|figure "1±0.0.1" is no number
+d|1|1e400|bits|figure "1e400" is no number
+d|1|1,234|bits|figure "1,234" is no number
+d|1|1||unit ""
+a|-|1|bits|"a" has records with a seed and without one
+END
+  for file in made/records.tsv claims.tsv exercises.tsv; do
+    cp "tree/examples/$file" kept
+    : >"tree/examples/$file"
+    refused "$file: is empty"
+    cp kept "tree/examples/$file"
+  done
+  run -74 bash -c 'tree/tools/verdicts >/dev/full'
   run -64 tree/tools/verdicts --nothing
   run -64 tree/tools/verdicts --check --write
 }
@@ -315,12 +386,12 @@ END
   records b bits 2.00 2.02 2.02
   claims 'a < b'
   claims beyond 'too large'
+  claims 'a > b' '' own
+  claims beyond 'too large' lone
   printf 'text\n<!-- verdicts: counts -->\n<!-- end of verdicts -->\nmore\n' >tree/README.md
   printf '<!-- verdicts: %s -->\nold\n<!-- end of verdicts -->\n' paper lone own >tree/examples/README.md
   run -1 tree/tools/verdicts --check
   [[ $output == *"examples/README.md: the verdicts are not those of the records; run tools/verdicts --write"* ]]
-  claims 'a > b' '' own
-  claims beyond 'too large' lone
   tree/tools/verdicts --write
   tree/tools/verdicts --check
   grep -qx '| paper | 2 | 1 | 0 | 0 | 0 | 1 | 0 |' tree/README.md
@@ -334,7 +405,17 @@ END
   [ "$(grep -c '^| place ' tree/examples/README.md)" -eq 2 ]
   sed -i 's/\*\*shown\*\*/**refuted**/' tree/examples/README.md
   run -1 tree/tools/verdicts --check
-  echo '<!-- verdicts: paper -->' >>tree/README.md
+  # A last line without its end remains.
+  printf last >>tree/README.md
+  tree/tools/verdicts --write
+  [ "$(tail -n 1 tree/README.md)" = last ]
+  printf '<!-- verdicts: nobody -->\n<!-- end of verdicts -->\n' >tree/README.md
+  run -65 tree/tools/verdicts --write
+  [[ $output == *'"nobody": no claim is of this paper' ]]
+  printf '<!-- verdicts: paper -->\n<!-- verdicts: paper -->\n<!-- end of verdicts -->\n' >tree/README.md
+  run -65 tree/tools/verdicts --check
+  [[ $output == *"README.md: verdicts begin before those above them end"* ]]
+  echo '<!-- verdicts: paper -->' >tree/README.md
   run -65 tree/tools/verdicts --check
   [[ $output == *"README.md: verdicts without their end"* ]]
 }
