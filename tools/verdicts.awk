@@ -53,7 +53,7 @@ function read_record(    key, at, ends) {
   if (is_number($1) || $1 ~ /^(and|within)$/) fail(FILENAME ":" FNR ": row \"" $1 "\" is a number or a word of tests")
   if ($3 !~ /^(-|0|[1-9][0-9]*|(0|[1-9][0-9]*)-[1-9][0-9]*)$/) fail(FILENAME ":" FNR ": seed \"" $3 "\" is no number, no range and no \"-\"")
   if (split($3, ends, "-") == 2 && ends[1] != "" && ends[1] + 0 >= ends[2] + 0) fail(FILENAME ":" FNR ": seeds \"" $3 "\": the second is not above the first")
-  if ($4 !~ /^-?[0-9]+(\.[0-9]+)?(e-?[0-9][0-9]?)?(±([0-9]+(\.[0-9]+)?|\?))?$/) fail(FILENAME ":" FNR ": figure \"" $4 "\" is no number")
+  if ($4 !~ /^-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9][0-9]?)?(±([0-9]+(\.[0-9]+)?|\?))?$/) fail(FILENAME ":" FNR ": figure \"" $4 "\" is no number")
   if (($3 ~ /[0-9]-/) != ($4 ~ /±/)) fail(FILENAME ":" FNR ": a range of seeds has a mean±deviation, one seed has one number")
   if ($5 !~ /^[^ @]+$/) fail(FILENAME ":" FNR ": unit \"" $5 "\" has to be a word without \"@\"")
   if ($8 !~ /^([0-9a-f]+(-dirty)?|unknown)$/) fail(FILENAME ":" FNR ": \"" $8 "\" is no git revision")
@@ -118,7 +118,7 @@ function choose_setting(c,    list, word, n, m, i, j, least, most, best) {
   }
   setting[c] = list[best]
 }
-function is_number(word) { return word ~ /^-?[0-9]+(\.[0-9]+)?(e-?[0-9][0-9]?)?$/ }
+function is_number(word) { return word ~ /^-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9][0-9]?)?$/ }
 function is_row(word, j) { return !is_number(word[j]) && word[j] !~ /^([<>=+-]|and|within)$/ }
 # The number of seeds of a row, 0 if it has no record; where nothing was trained no row has more.
 function seeds_of(at,    list) {

@@ -219,6 +219,10 @@ END
   [ "$(column verdict | paste -s -d ,)" = "shown,shown,shown" ]
   # Of the differences -.01099, -.011988, -.010989 the deviation is .000577, and the bound of rounding lower.
   near "$(column low | head -n 1)" -0.0127551 0.005
+  # examples/record writes large figures so.
+  records many parameters 1.234568e+08 1.234569e+08
+  claims 'many > 1e+08'
+  [ "$(column figures | tail -n 1)" = "many 1.235e+08" ]
 }
 
 @test "of a refuted claim that comparison is printed which refutes it" {
