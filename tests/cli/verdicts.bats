@@ -472,6 +472,22 @@ figures_of() {
   [ "$(grep '^set output' read | sed "s|.*/||" | paste -s -d ' ')" = "one.svg' two.svg'" ]
 }
 
+@test "figures: a figures.tsv with a line that says nothing is refused with the line" {
+  record len-2 1 1 bits
+  while IFS='|' read -r words line; do
+    run -65 --separate-stderr figures_of "$line"
+    [ "$stderr" = "figures: figures.tsv:2: $words" ]
+  done <<'END'
+7 columns, not 8|one	x	y	here	made/s	len-*	bits
+"a/b" cannot be the name of a file|a/b	x	y	here	made/s	len-*	bits	
+takes setting, row with * or {}, and unit, or published points|one	x	y	here	made/s	len	bits	
+takes setting, row with * or {}, and unit, or published points|one	x	y	here	made/s	len-*	bits	1:2
+published points are X:Y with spaces between|one	x	y	paper				1:2 3;4
+END
+  : >tree/examples/figures.tsv
+  run -65 tree/examples/figures "$PWD/drawn"
+}
+
 @test "figures: every series of figures.tsv but those that were not run has records; gnuplot draws each figure" {
   mkdir fake
   printf '#!/bin/bash\ncat >>"$READ"\n' >fake/gnuplot
