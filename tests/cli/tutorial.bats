@@ -113,6 +113,14 @@ tour() {
   done
 }
 
+@test "the README's table of memories has the figures of the tutorial" {
+  sed -n '/^| memory, with interpolation weights/,/^$/p' "$root/README.md" | tail -n +3 | awk -F ' *[|] *' 'NF > 1 { print $3, $4 }' >"$BATS_TEST_TMPDIR/shown"
+  [ "$(wc -l <"$BATS_TEST_TMPDIR/shown")" -eq 5 ]
+  while read -r perplexity bits; do
+    grep -x -A 1 ":  $perplexity" "$root/man/tessera-tutorial.7.scd" | grep -qx ":  $bits" || { echo "no $perplexity $bits" && return 1; }
+  done <"$BATS_TEST_TMPDIR/shown"
+}
+
 @test "make html: a page a manual with its title, pictures, an anchor for each option, and links that lead somewhere" {
   command -v mandoc >/dev/null && command -v lowdown >/dev/null || skip "mandoc or lowdown is not installed"
   needs train

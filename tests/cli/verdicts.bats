@@ -432,6 +432,16 @@ END
   done
 }
 
+@test "the README's table of the demo is that of the records" {
+  # figures_of_demo PREFIX: of the rows of a name that begins so, in their order.
+  figures_of_demo() { awk -F '\t' -v begin="$1" '$2 == "demo" && $5 == unit && index($1, begin) == 1 { print $4 }' unit="$2" "$root/examples/novels/records.tsv"; }
+  paste -d '|' <(figures_of_demo '' perplexity) <(figures_of_demo bits- bits) <(figures_of_demo speed- tokens/s) >records
+  sed -n '/^| model and memories | perplexity /,/^$/p' "$root/README.md" | tail -n +3 |
+    awk -F ' *[|] *' 'NF > 1 { gsub(/,/, "", $5); print $3 "|" $4 "|" $5 }' >shown
+  [ "$(wc -l <shown)" -eq 7 ]
+  diff records shown
+}
+
 @test "each record belongs to code that is there" {
   grep -v '^#' "$root/examples/exercises.tsv" >exercises
   for path in $(cut -f 2 exercises); do [ -e "$root/$path" ] || { echo "$path is not there" && return 1; }; done
