@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
 
 #include "core/io.h"
 #include "core/plain_text.h"
@@ -14,8 +15,10 @@ namespace {
 
 std::string cell(const core::OrderedJson& value) {
   if (value.is_string()) return core::printable(value.get<std::string>());
+  const bool known =
+      !value.is_null() && !(value.is_number_float() && std::isnan(value.get<double>()));
+  if (!known) return "-";
   if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
-  if (value.is_null()) return "-";
   return core::dump(value);
 }
 

@@ -191,6 +191,11 @@ bool next_line(std::deque<ScoreFile>& files) {
           "{}:{}: has token {} at {}, but {}:{} has token {} at {}; they score different tokens",
           first.reader.name(), first.reader.line(), a.token, a.position, other.reader.name(),
           other.reader.line(), b.token, b.position);
+    if (more && a.document != b.document)
+      core::bad_data(
+          "{}:{}: is of document {}, but {}:{} is of document {}; they split the text otherwise",
+          first.reader.name(), first.reader.line(), a.document, other.reader.name(),
+          other.reader.line(), b.document);
   }
   return more;
 }
@@ -313,11 +318,13 @@ void expect_seeds(const std::vector<std::string>& paths, std::span<const core::H
   const auto same = [&](std::size_t i, std::size_t k) {
     return scores[i].digest() == scores[k].digest();
   };
+  bool all_same = true;
+  for (std::size_t i = 1; i < paths.size(); ++i) all_same = all_same && same(i, 0);
+  if (all_same) return;
   for (std::size_t i = 0; i < paths.size(); ++i)
     for (std::size_t k = 0; k < i; ++k)
-      for (std::size_t other = 0; same(i, k) && other < paths.size(); ++other)
-        if (!same(i, other))
-          core::bad_data("{}: has the scores of {}, and is no further seed", paths[i], paths[k]);
+      if (same(i, k))
+        core::bad_data("{}: has the scores of {}, and is no further seed", paths[i], paths[k]);
 }
 
 ScorePairs read_score_pairs(const std::vector<std::string>& paths_a,
@@ -370,7 +377,11 @@ BlockChoice block_choice_of(const std::string& text) {
   BlockChoice choice;
   choice.open = text == "auto", choice.by_document = text == "document";
   if (choice.open || choice.by_document) return choice;
-  choice.tokens = core::parse_count(text);
+  try {
+    choice.tokens = core::parse_count(text);
+  } catch (const core::Error&) {
+    choice.tokens = 0;  // the message below names the option
+  }
   if (choice.tokens < 1)
     core::bad_usage("--block: takes auto, document or a positive number of tokens");
   return choice;

@@ -89,6 +89,8 @@ in_documents() {
   run --separate-stderr compare-ppl --json --block 18 --fail-unless-better one.tsv other.tsv
   [ "$status" -eq 0 ]
   [[ $stderr == *"p is too small"* ]]
+  run compare-ppl -q one.tsv other.tsv
+  [ "$(awk '$1 ~ /^(standard_error|low|high|ratio_low|ratio_high|p)$/ { print $2 }' <<<"$output" | sort | uniq -c | xargs)" = "6 -" ]
   run compare-ppl --block document one.tsv other.tsv
   [ "$status" -eq 65 ]
   [[ $output == "compare-ppl: --block document: the text has 7 documents, which count as 2.4 of equal length"* ]]
@@ -234,6 +236,12 @@ EOF
   [ "$status" -eq 66 ]
   run compare-ppl - -
   [ "$status" -eq 64 ]
+  # The same tokens in other documents.
+  sed '8s/^\([0-9]*\)\t0\t/\1\t7\t/' better.tsv >split.tsv
+  run -65 compare-ppl a.tsv split.tsv
+  [[ $output == "compare-ppl: a.tsv:8: is of document 0, but split.tsv:8 is of document 7"* ]]
+  run -64 compare-ppl --block x a.tsv better.tsv
+  [[ $output == "compare-ppl: --block: takes auto"* ]]
 }
 
 # bats test_tags=nightly
