@@ -154,7 +154,7 @@ int model_main(int argc, char** argv) {
           cli::command("merge", "Merge a LoRA adapter into the weights of a model.",
               "  model merge base adapter -o merged", both, merge_adapter, {"DIR", "ADAPTER"}),
           cli::command("import",
-              "Convert a GGUF file, or a checkpoint of nanoGPT, fairseq or RWKV-LM, to a model.",
+              "Convert a GGUF file, or a checkpoint of fairseq, nanoGPT, RWKV-LM or Transformer-XL.",
               "  model import -t gpt2.json ckpt.pt -o model", brought, import_file,
               {"FILE", "tokenizer"})});
 }
