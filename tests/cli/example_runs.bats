@@ -126,8 +126,10 @@ tables() {
 }
 
 @test "ruler" {
-  runs ruler all plan
-  tables table.tsv
+  runs ruler all states plan
+  tables table.tsv states.tsv
+  [ "$(cut -f 1 "$BATS_TEST_TMPDIR/out/states.tsv" | paste -sd ' ')" = 'model gla delta.segments lstm.fenwick' ]
+  grep -q $'^delta.segments-1024\tout\t1\t' "$BATS_TEST_TMPDIR/out/records.tsv"
 }
 
 @test "three-moons" {
@@ -170,9 +172,13 @@ EOF
     "$(printf '%s\t0.9\tmean of 1 ' bm25 others random)" | sed 's/ $//')" ]
   [ "$(awk -F '\t' '$1 == "order-bm25-0.9-both" && $3 == 1' records.tsv | wc -l)" -eq 1 ]
   grep -q '^f-vanilla-1' records.tsv
-  tables length.tsv speed.tsv retrieval.tsv frequency.tsv reach.tsv temperatures.tsv
+  tables length.tsv far.tsv neighbours.tsv speed.tsv retrieval.tsv frequency.tsv reach.tsv temperatures.tsv
   [ "$(cut -f 1 frequency.tsv | sort -u | wc -l)" -eq 7 ]
   [ "$(cut -f 1 length.tsv | paste -sd ' ')" = 'tokens 0 16 256' ]
+  # A memory beyond the micro-batch, of models trained with a narrow and a wide one; kNN-LM by the number of neighbours.
+  [ "$(cut -f 1 far.tsv | paste -sd ' ')" = 'tokens 256 512' ]
+  [ "$(awk -F '\t' 'NR > 1 && $2 != $3' far.tsv | wc -l)" -eq 2 ]
+  jq -se 'map(.perplexity) | length == 3 and (unique | length) == 3' row/neighbours-{1,8,16}.json
   # Of each model the reach with the lowest perplexity on the validation text is the one that is chosen.
   awk -F '\t' 'NR > 1 { ++n; if (!($1 in best) || $3 < best[$1]) best[$1] = $3; if ($4 == "yes") { ++chosen; is[$1] = $3 } }
     END { for (m in best) if (best[m] != is[m]) exit 1; exit !(n == 6 && chosen == 3) }' reach.tsv
