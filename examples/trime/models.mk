@@ -45,7 +45,7 @@ $(foreach l,$(segments),$(foreach k,plain local,$(eval window.segment-$(k)-$(l) 
 
 # Trained with long memories of four times as many tokens, beside as many tokens a step of four micro-batches.
 train.reach-wide = $(model.ablated) --memory long --batch $(shell expr 4 \* $(tokens) / $(segment.words))
-train.reach-narrow = $(model.ablated) --memory long --batch $(shell expr $(tokens) / $(segment.words)) --accumulate 4
+train.reach-narrow = $(model.ablated) --memory long $(call of_length,$(segment.words)) --accumulate 4
 
 # The ablations' model with each order, p and seed.
 in_order = --memory local,ext --order $(OUT)/data/$(2)$(or $(order_of.$(1)),$(1)).shard.zst $(flags_of.$(1))

@@ -100,6 +100,7 @@ $(foreach p,$(drops),$(call row,drop-$(p), $(call dropping,$(p)), p=$(p), $(join
 rows.p = $(drops:%=drop-%)
 
 # Not in the paper: orders of the text by p and seed, at test without a store, with it as published, in the softmax alone, and interpolated alone.
+of_order = plain both joint own
 define order_rows
 $(call row,$(1)-plain, $(1), , --memory local)
 $(call row,$(1)-both,  $(1), , $(joint), $(1))
@@ -108,8 +109,8 @@ $(call row,$(1)-own,   $(1), , --memory local --combine joint $(own), $(1))
 endef
 $(foreach m,$(of_orders),$(eval $(call order_rows,$(m))))
 # Their seeds are their own, and no part of the row's name in the records.
-$(foreach m,$(of_orders),$(foreach t,plain both joint own,$(eval seed_of.$(m)-$(t) = $(lastword $(subst -, ,$(m))))))
-$(foreach m,$(of_orders),$(foreach t,plain both joint own,$(eval id.$(m)-$(t) = $(patsubst %-$(lastword $(subst -, ,$(m))),%,$(m))-$(t))))
+$(foreach m,$(of_orders),$(foreach t,$(of_order),$(eval seed_of.$(m)-$(t) = $(lastword $(subst -, ,$(m))))))
+$(foreach m,$(of_orders),$(foreach t,$(of_order),$(eval id.$(m)-$(t) = $(patsubst %-$(lastword $(subst -, ,$(m))),%,$(m))-$(t))))
 rows.orders = $(foreach m,$(filter order-%,$(of_orders)),$(m)-plain $(m)-both $(m)-own)
 rows.wide-orders = $(foreach m,$(filter wide-%,$(of_orders)),$(m)-plain $(m)-both $(m)-own)
 
