@@ -40,8 +40,8 @@ struct Options {
     f("pairs", pairs,
         "two parallel files: line n of the first and line n of the second are a pair");
     f("import", import,
-        "convert encoder.json and vocab.bpe, .tiktoken ranks, fairseq's dict.txt or subword-nmt's "
-        "codes to tokenizer.json");
+        "convert encoder.json and vocab.bpe, .tiktoken ranks, fairseq's dict.txt, subword-nmt's "
+        "codes or RWKV's vocabulary to tokenizer.json");
     f("export", export_as,
         "json: write the tokenizer as tokenizer.json; gpt2: write vocab.json and merges.txt into "
         "the folder of -o",

@@ -231,8 +231,11 @@ numbers() { shard cat "$@" | tr '\n' ' ' | sed 's/ $//'; }
   refused '*codes: subword-nmt*--import*' -t codes lines.txt
   # Each line ends with a number, as in fairseq's dict.txt.
   printf '%s\n' "1 '\\x00' 1" "2 '\\x01' 1" >world.txt
-  refused "*world.txt: RWKV's vocabulary*not supported*" --import world.txt
-  refused "*world.txt: RWKV's vocabulary*not supported*" -t world.txt lines.txt
+  refused "*world.txt: RWKV's vocabulary*--import*" -t world.txt lines.txt
+  refused '*world.txt: no token for byte 2*' --import world.txt
+  { for b in {0..255}; do printf "%d b'\\x%02x' 1\n" $((b + 1)) "$b"; done && echo "257 ' the' 4"; } | sed "1s/ b/ /" >world.txt
+  tokenize -q --import world.txt -o world.json
+  [ "$(printf 'a the the' | tokenize -q -t world.json | numbers)" = '98 257 257 0' ]
 
   run --separate-stderr tokenize --import lines.txt
   [ "$status" -eq 65 ]

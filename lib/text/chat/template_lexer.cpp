@@ -164,7 +164,7 @@ class Lexer {
       end = number();
       return advance(end);
     } else if (c == '"' || c == '\'') {
-      return quoted(c);
+      return quoted();
     } else {
       static constexpr std::string_view kSigns[] = {"==", "!=", "<=", ">=", "//", "**"};
       end = at_ + 1;
@@ -217,71 +217,11 @@ class Lexer {
     return end;
   }
 
-  void quoted(char quote) {
+  void quoted() {
     const int line = line_;
     std::string text;
-    std::size_t at = at_ + 1;
-    for (;; ++at) {
-      if (at >= text_.size()) fail("an unterminated string");
-      const char c = text_[at];
-      if (c == quote) break;
-      if (c != '\\') {
-        text += c;
-        continue;
-      }
-      if (++at >= text_.size()) fail("an unterminated string");
-      escape(at, text);
-    }
-    advance(at + 1);
+    advance(python::read_quoted(text_, at_, text, [this](const char* what) { fail(what); }));
     tokens_.push_back({Token::What::text, line, std::move(text)});
-  }
-
-  // Reads the character after a backslash. `at` stays at the last character read.
-  void escape(std::size_t& at, std::string& text) {
-    static constexpr std::string_view kNames = "ntrbfav\\'\"", kMeanings = "\n\t\r\b\f\a\v\\'\"";
-    const char c = text_[at];
-    if (c == '\n') return;
-    if (const auto known = kNames.find(c); known != kNames.npos) {
-      text += kMeanings[known];
-      return;
-    }
-    const std::size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
-    if (digits > 0) {
-      std::uint32_t code = hex(at + 1, digits);
-      at += digits;
-      if (code >= 0xD800 && code < 0xDC00 && at + 7 <= text_.size() &&
-          text_.compare(at + 1, 2, "\\u") == 0) {
-        const std::uint32_t low = hex(at + 3, 4);
-        if (low >= 0xDC00 && low < 0xE000) {
-          code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
-          at += 6;
-        }
-      }
-      if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
-        fail("an escape that is no character");
-      append_char(text, code);
-    } else if (c >= '0' && c <= '7') {
-      std::uint32_t code = 0;
-      std::size_t n = 0;
-      for (; n < 3 && at + n < text_.size() && text_[at + n] >= '0' && text_[at + n] <= '7'; ++n)
-        code = code * 8 + static_cast<std::uint32_t>(text_[at + n] - '0');
-      at += n - 1;
-      append_char(text, code);
-    } else if (c == 'N') {
-      fail("\\N in a string is not supported");
-    } else {
-      text += {'\\', c};
-    }
-  }
-  std::uint32_t hex(std::size_t from, std::size_t digits) const {
-    std::uint32_t code = 0;
-    for (std::size_t i = from; i < from + digits; ++i) {
-      const char c = i < text_.size() ? text_[i] : ' ';
-      if (std::isxdigit(static_cast<unsigned char>(c)) == 0) fail("an escape without its digits");
-      const int value = is_ascii_digit(c) ? c - '0' : std::tolower(c) - 'a' + 10;
-      code = code * 16 + static_cast<std::uint32_t>(value);
-    }
-    return code;
   }
 
   const std::string& origin_;

@@ -1,4 +1,4 @@
-// Imports fairseq's dictionaries and subword-nmt's codes.
+// Imports fairseq's dictionaries, subword-nmt's codes and RWKV's vocabulary.
 
 #include "text/formats/import.h"
 
@@ -8,6 +8,7 @@
 #include "core/json.h"
 #include "core/units.h"
 #include "text/formats/tokenizer_json.h"
+#include "text/python/python_text.h"
 #include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/utf8.h"
 #include "text/tokenizer/word_level.h"
@@ -205,9 +206,7 @@ std::string not_a_tokenizer(FileKind kind) {
     case FileKind::ranks: return "tiktoken's ranks; convert them with tokenize --import";
     case FileKind::gguf:
       return "a GGUF file of a model; convert it with model import to a folder with tokenizer.json";
-    case FileKind::world:
-      return "RWKV's vocabulary, whose tokens are the longest that match; not supported: encode the "
-             "texts with RWKV's tokenizer, and the ids with shard import";
+    case FileKind::world: return "RWKV's vocabulary; convert it with tokenize --import";
     default:
       return "not a tokenizer; give a tokenizer.json, from tokenize --learn or --import, or the "
              "word bytes";
@@ -279,6 +278,7 @@ TokenizerPtr import_tokenizer(const std::vector<std::string>& paths) {
     if (has(FileKind::json)) return parse_tokenizer(files[0].text, files[0].name);
     if (has(FileKind::codes)) return import_codes(files[0], nullptr);
     if (has(FileKind::ranks)) return import_tiktoken(files[0]);
+    if (has(FileKind::world)) return import_world(files[0]);
     if (has(FileKind::counts)) return import_fairseq(files[0]);
   } else if (files.size() == 2) {
     // A short file of codes may look like merges. With a vocabulary, either reader reports what is
@@ -288,13 +288,48 @@ TokenizerPtr import_tokenizer(const std::vector<std::string>& paths) {
     if (has(FileKind::codes) && has(FileKind::counts))
       return import_codes(*of[FileKind::codes], of[FileKind::counts]);
   }
-  for (const FileKind alone : {FileKind::merges, FileKind::world})
-    if (has(alone) && !has(FileKind::json))
-      core::bad_data("{}: {}", of[alone]->name, not_a_tokenizer(alone));
+  if (has(FileKind::merges) && !has(FileKind::json))
+    core::bad_data("{}: {}", of[FileKind::merges]->name, not_a_tokenizer(FileKind::merges));
   core::bad_data(
       "{}: none of the files that can be imported: encoder.json and vocab.bpe, .tiktoken ranks, "
-      "fairseq's dict.txt, subword-nmt's codes (with or without dict.txt)",
+      "fairseq's dict.txt, subword-nmt's codes (with or without dict.txt), RWKV's vocabulary",
       files.empty() ? "--import" : files[0].name);
+}
+
+TokenizerPtr import_world(const NamedText& file) {
+  Vocabulary vocabulary;
+  Lines lines(file.text, file.name);
+  for (std::string_view line; lines.next(line);) {
+    if (line.empty()) continue;
+    const std::size_t first = line.find(' '), last = line.rfind(' ');
+    std::string_view literal = first < last ? line.substr(first + 1, last - first - 1) : "";
+    const auto id = core::read_number<std::uint64_t>(line.substr(0, first));
+    const auto size = core::read_number<std::uint64_t>(line.substr(last + 1));
+    const bool of_bytes = literal.starts_with('b');
+    literal.remove_prefix(of_bytes ? 1 : 0);
+    if (!id || !size || !(literal.starts_with('\'') || literal.starts_with('"')))
+      lines.refuse("not an id, a token as Python writes it, and its number of bytes");
+    std::string text, token;
+    const auto end =
+        python::read_quoted(literal, 0, text, [&](const char* what) { lines.refuse("{}", what); });
+    python::each_character(text, [&](std::string_view character, std::uint32_t c) {
+      if (of_bytes && c < 256) token += static_cast<char>(c);
+      else token += character;
+    });
+    if (end != literal.size() || token.size() != *size || token.empty())
+      lines.refuse("not a token of {} bytes", *size);
+    if (*id >= 2 * file.text.size()) lines.refuse("id {} is too high", *id);
+    if (!vocabulary.set(static_cast<std::uint32_t>(*id), token))
+      lines.refuse("a token or an id that occurs twice");
+  }
+  // The models end documents with the id 0, which the file leaves out.
+  if (!vocabulary.has(0)) vocabulary.set(0, kMarks[0]);
+  ByteLevel::Parts parts{
+      .special = marks_in(vocabulary), .longest = true, .split = Split(Split::Kind::none)};
+  return named(file.name, [&] {
+    return std::make_shared<ByteLevel>(
+        std::move(vocabulary), std::vector<Merge>{}, std::move(parts));
+  });
 }
 
 TokenizerPtr import_fairseq(const NamedText& dictionary) {

@@ -60,11 +60,22 @@ class Lines {
   std::size_t number_ = 0;
 };
 
+/// Returns make(). What it throws names `origin`.
+template <class Make> auto named(const std::string& origin, const Make& make) {
+  try {
+    return make();
+  } catch (const core::Error& error) {
+    if (std::string_view(error.what()).starts_with(origin)) throw;
+    core::bad_data("{}: {}", origin, error.what());
+  }
+}
+
 /// Reads one or two files, whose contents determine their kinds:
 ///   encoder.json (vocab.json) + vocab.bpe (merges.txt)   GPT-2's two files, in either order
 ///   a .tiktoken file        base64 token and rank per line: GPT-2's family
 ///   fairseq's dict.txt      word and count per line: a word tokenizer with fairseq's ids
 ///   subword-nmt's codes     units, with the ids of a dict.txt if it is given too
+///   RWKV's vocabulary       id, token as Python writes it, and its bytes per line: the longest token
 /// Throws Error{bad_data}, naming file and line, Error{no_input}, and Error{usage} if no importer
 /// accepts the files.
 TokenizerPtr import_tokenizer(const std::vector<std::string>& paths);
@@ -75,6 +86,8 @@ struct NamedText {
 };
 TokenizerPtr import_gpt2(const NamedText& vocabulary, const NamedText& merges);
 TokenizerPtr import_tiktoken(const NamedText& ranks);
+/// The end of a document is the id 0, which the file does not have.
+TokenizerPtr import_world(const NamedText& vocabulary);
 /// Assigns ids to `<s>`, `<pad>`, `</s>`, `<unk>`, then the words; a newline is `</s>`.
 TokenizerPtr import_fairseq(const NamedText& dictionary);
 /// Assigns ids to fairseq's four special tokens (so that `</s>` ends documents), the units of the

@@ -217,11 +217,15 @@ bool is_byte_level(const TokenizerJson& file) {
   return false;
 }
 
-NewTokenizer read_bpe(const TokenizerJson& file, element model, std::string& remark) {
-  if (!file.text(model, "end_of_word_suffix", "").empty()) return read_units(file, model, remark);
-  for (const char* key : {"dropout", "continuing_subword_prefix"}) refuse_set(file, model, key);
-  if (!is_byte_level(file)) return read_pieces(file, model, remark);
+// Reads tokens of bytes. Of a WordPiece model they are the longest that match.
+NewTokenizer read_byte_level(const TokenizerJson& file, element model, std::string& remark) {
   ByteLevel::Parts parts;
+  parts.longest = file.text(model, "type", "") == "WordPiece";
+  if (parts.longest &&
+      (!is_byte_level(file) || file.text(model, "continuing_subword_prefix", "##") != ""))
+    file.refuse(
+        "WordPiece is supported with an empty \"continuing_subword_prefix\" and with ByteLevel (of "
+        "use_regex false) only");
   parts.split = read_byte_level_split(file);
   auto added = read_added(file);
   std::map<std::string_view, std::uint32_t> marks;
@@ -232,7 +236,8 @@ NewTokenizer read_bpe(const TokenizerJson& file, element model, std::string& rem
     if (!bytes) file.refuse("token {} is not in GPT-2's byte alphabet", name);
     return *std::move(bytes);
   });
-  auto merges = read_merges(file, model, vocabulary, bytes_of_alphabet);
+  std::vector<Merge> merges;
+  if (!parts.longest) merges = read_merges(file, model, vocabulary, bytes_of_alphabet);
   parts.whole_words = file.flag(model, "ignore_merges", false);
   if (parts.split.kind() == Split::Kind::none && (parts.whole_words || !merges.empty()))
     file.refuse("BPE of bytes that is not split (ByteLevel with use_regex false) is not supported");
@@ -249,6 +254,13 @@ NewTokenizer read_bpe(const TokenizerJson& file, element model, std::string& rem
   expect_only(file, "decoder", "ByteLevel");
   parts.steps = TextSteps(found_in_text(std::move(added)), Normalizer(read_normalizer(file)));
   return std::make_shared<ByteLevel>(std::move(vocabulary), std::move(merges), std::move(parts));
+}
+
+NewTokenizer read_bpe(const TokenizerJson& file, element model, std::string& remark) {
+  if (!file.text(model, "end_of_word_suffix", "").empty()) return read_units(file, model, remark);
+  for (const char* key : {"dropout", "continuing_subword_prefix"}) refuse_set(file, model, key);
+  return is_byte_level(file) ? read_byte_level(file, model, remark)
+                             : read_pieces(file, model, remark);
 }
 
 // Reads a Unigram model, which must have no pre-tokenizer.
@@ -364,22 +376,16 @@ TokenizerPtr parse_tokenizer(std::string_view json, const std::string& origin) {
     if (file.find(root, part)) file.refuse("{} is not supported; set it to null in the file", part);
   const std::string_view type =
       file.text(*model, "type", file.find(*model, "merges") ? "BPE" : "none");
-  try {
-    if (type == "BPE" || type == "WordLevel" || type == "Unigram") {
-      std::string remark;
-      const auto read = type == "BPE"       ? read_bpe
-                        : type == "Unigram" ? read_unigram
-                                            : read_word_level;
-      NewTokenizer tokenizer = read(file, *model, remark);
-      tokenizer->set_remark(std::move(remark));
-      return tokenizer;
-    }
-  } catch (const core::Error& error) {
-    const std::string_view what = error.what();
-    if (what.substr(0, origin.size()) == origin) throw;
-    file.refuse("{}", what);
+  constexpr std::pair<std::string_view, decltype(&read_bpe)> kReaders[] = {{"BPE", read_bpe},
+      {"Unigram", read_unigram}, {"WordLevel", read_word_level}, {"WordPiece", read_byte_level}};
+  for (const auto& [name, read] : kReaders) {
+    if (name != type) continue;
+    std::string remark;
+    NewTokenizer tokenizer = named(origin, [&] { return read(file, *model, remark); });
+    tokenizer->set_remark(std::move(remark));
+    return tokenizer;
   }
-  file.refuse("model {} is not supported (BPE, Unigram and WordLevel are)", type);
+  file.refuse("model {} is not supported (BPE, Unigram, WordLevel and WordPiece are)", type);
 }
 
 void export_gpt2(const Tokenizer& tokenizer, const std::string& folder) {

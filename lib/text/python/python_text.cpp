@@ -98,7 +98,67 @@ void lower_at(std::string& out, std::string_view text, std::string_view c, std::
 
 std::string reversed(std::string_view text) { return {text.rbegin(), text.rend()}; }
 
+// Reads `n` or, of octal ones, up to `n` digits at `at`, which moves behind them.
+std::optional<std::uint32_t> read_digits(
+    std::string_view text, std::size_t& at, std::size_t n, int base) {
+  const std::string_view digits = text.substr(std::min(at, text.size()), n);
+  std::uint32_t code = 0;
+  const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), code, base).ptr;
+  const auto read = static_cast<std::size_t>(end - digits.data());
+  at += read;
+  return read == n || base == 8 ? std::optional(code) : std::nullopt;
+}
+
+// Reads what follows a backslash at `at`, which moves behind it.
+void read_escape(std::string_view source, std::size_t& at, std::string& out,
+    const std::function<void(const char*)>& fail) {
+  static constexpr std::string_view kNames = "ntrbfav\\'\"", kMeanings = "\n\t\r\b\f\a\v\\'\"";
+  const char c = source[at++];
+  if (c == '\n') return;
+  if (const auto known = kNames.find(c); known != kNames.npos) {
+    out += kMeanings[known];
+    return;
+  }
+  if (c == 'N') fail("\\N in a string is not supported");
+  const std::size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
+  const bool octal = c >= '0' && c <= '7';
+  if (digits == 0 && !octal) {
+    out += {'\\', c};
+    return;
+  }
+  auto code = octal ? read_digits(source, --at, 3, 8) : read_digits(source, at, digits, 16);
+  if (!code) fail("an escape without its digits");
+  if (*code >= 0xD800 && *code < 0xDC00 && source.substr(at, 2) == "\\u") {
+    std::size_t after = at + 2;
+    const auto low = read_digits(source, after, 4, 16);
+    if (!low) fail("an escape without its digits");
+    if (*low >= 0xDC00 && *low < 0xE000) {
+      code = 0x10000 + ((*code - 0xD800) << 10) + (*low - 0xDC00);
+      at = after;
+    }
+  }
+  if (*code > 0x10FFFF || (*code >= 0xD800 && *code < 0xE000))
+    fail("an escape that is no character");
+  append_char(out, *code);
+}
+
 }  // namespace
+
+std::size_t read_quoted(std::string_view source, std::size_t at, std::string& out,
+    const std::function<void(const char*)>& fail) {
+  const char quote = source[at++];
+  while (true) {
+    if (at >= source.size()) fail("an unterminated string");
+    const char c = source[at++];
+    if (c == quote) return at;
+    if (c != '\\') {
+      out += c;
+      continue;
+    }
+    if (at >= source.size()) fail("an unterminated string");
+    read_escape(source, at, out, fail);
+  }
+}
 
 bool is_space(std::uint32_t c) {
   if (c < 0x80) return (c >= 9 && c <= 13) || (c >= 28 && c <= 32);

@@ -22,6 +22,11 @@ template <class Visit> void each_character(std::string_view text, const Visit& v
   }
 }
 
+/// Appends the text of a string literal, whose quote is at `at`, to `out` and returns the place after
+/// it. `fail` must throw for the text that says what is wrong. \N{...} is not supported.
+std::size_t read_quoted(std::string_view source, std::size_t at, std::string& out,
+    const std::function<void(const char*)>& fail);
+
 /// Return true as the method of the same name of a text of one character does.
 bool is_space(std::uint32_t code_point);
 bool is_lower(std::uint32_t code_point);

@@ -34,6 +34,8 @@ const Tables& tables() {
   return instance;
 }
 
+constexpr std::size_t kLongest = 4096;  // bytes of a token that is looked for at each place
+
 constexpr std::string_view kDigits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -54,6 +56,20 @@ class BytesEncoder : public Encoder {
  private:
   std::uint32_t ids_[256];
   bool complete_;
+};
+
+class LongestEncoder : public Encoder {
+ public:
+  explicit LongestEncoder(const ByteLevel& tokenizer) : tokenizer_(tokenizer) {}
+  void encode(std::string_view text, std::vector<std::uint32_t>& out, bool continued) override {
+    tokenizer_.steps().run(
+        text, continued,
+        [&](std::string_view piece, PiecePosition) { tokenizer_.encode_longest(piece, out); },
+        [&](std::uint32_t id) { out.push_back(id); });
+  }
+
+ private:
+  const ByteLevel& tokenizer_;
 };
 
 template <bool kRuns> const char* digits_end(const char* p, const char* end) {
@@ -294,15 +310,32 @@ ByteLevel::ByteLevel(Vocabulary vocabulary, std::vector<Merge> merges, Parts par
   for (int b = 0; b < 256; ++b) {
     const char c = static_cast<char>(b);
     bytes_[b] = model_id_of(std::string_view(&c, 1)).value_or(kNoToken);
+    if (parts_.longest && bytes_[b] == kNoToken) core::bad_data("no token for byte {}", b);
   }
+  if (!parts_.longest) return;
+  std::vector<bool> special(size());
+  for (const auto& token : special_) special[token.id] = true;
+  std::vector<std::uint32_t> ids;
+  for (std::uint32_t id = 0; id < size(); ++id)
+    if (!special[id] && model_id_of(token(id)) == id) ids.push_back(id);
+  prefixes_ = Prefixes(vocabulary_, std::move(ids));
+  if (!merges_.empty() || parts_.split.kind() != Split::Kind::none || !parts_.steps.plain())
+    core::bad_data(
+        "the longest token that matches, with merges, a split, a normalizer or added tokens in a "
+        "text, is not supported");
+  if (prefixes_.longest() > kLongest)
+    core::bad_data(
+        "a token of {} bytes is too long to look for at each place of a text", prefixes_.longest());
 }
 
 TokenizerKind ByteLevel::kind() const {
+  if (parts_.longest) return TokenizerKind::longest;
   return merges_.empty() && !parts_.whole_words && parts_.steps.plain() ? TokenizerKind::bytes
                                                                         : TokenizerKind::bpe;
 }
 
 std::unique_ptr<Encoder> ByteLevel::encoder() const {
+  if (parts_.longest) return std::make_unique<LongestEncoder>(*this);
   if (kind() == TokenizerKind::bytes && parts_.steps.empty())
     return std::make_unique<BytesEncoder>(*this);
   return std::make_unique<BpeEncoder>(*this);
@@ -315,6 +348,17 @@ TokenizerPtr ByteLevel::parsing_special() const {
 
 const char* ByteLevel::cut(const char* begin, const char* end) const {
   const TextSteps& steps = parts_.steps;
+  if (parts_.longest) {
+    // A token ends for certain where no token that begins before it could reach `end`.
+    const auto reach = static_cast<std::ptrdiff_t>(prefixes_.longest()) + steps.reach();
+    const char *const stop = cap_of(begin, end), *cut = begin;
+    for (const auto id : encode({begin, stop})) {
+      const auto bytes = static_cast<std::ptrdiff_t>(token(id).size());
+      if (stop - cut < bytes + reach) break;
+      cut += bytes;
+    }
+    return cut > begin ? cut : nullptr;
+  }
   if (kind() == TokenizerKind::bytes && steps.empty()) return end;
   if (steps.empty()) return parts_.split.cut(begin, end);
   if (parts_.split.kind() == Split::Kind::steps) {
@@ -334,6 +378,14 @@ void ByteLevel::decode_token(std::uint32_t id, bool& line_start, std::string& ou
   out += vocabulary_.token(id);
 }
 
+void ByteLevel::encode_longest(std::string_view text, std::vector<std::uint32_t>& out) const {
+  for (std::size_t bytes = 0; !text.empty(); text.remove_prefix(bytes)) {
+    std::uint32_t longest = 0;
+    prefixes_.each(text, [&](auto size, auto id) { bytes = size, longest = id; });
+    out.push_back(longest);
+  }
+}
+
 std::vector<std::string> ByteLevel::file_names() const {
   std::vector<std::string> names(size());
   for (const auto& token : parts_.steps.added()) names[token.id] = token.content;
@@ -345,15 +397,20 @@ std::vector<std::string> ByteLevel::file_names() const {
 
 std::string ByteLevel::json() const {
   const auto names = file_names();
+  std::map<std::string, std::string> large = {
+      {"vocab", vocabulary_text(vocabulary_, names, parts_.steps)}};
+  if (!parts_.longest) large["merges"] = merges_text(merges_.list(), names);
   return tokenizer_text(*this,
       {{"added_tokens", added_tokens_json(parts_.steps, special_)},
           {"decoder", {{"add_prefix_space", true}, {"trim_offsets", true}, {"type", "ByteLevel"},
                           {"use_regex", true}}},
           {"normalizer", normalizer_json(parts_.steps.normalizer())},
           {"pre_tokenizer", pre_tokenizer_of(*this)}},
-      bpe_model({{"ignore_merges", parts_.whole_words}}),
-      {{"merges", merges_text(merges_.list(), names)},
-          {"vocab", vocabulary_text(vocabulary_, names, parts_.steps)}});
+      parts_.longest
+          ? core::Json{{"continuing_subword_prefix", ""}, {"max_input_chars_per_word", 1000000000},
+                {"type", "WordPiece"}, {"unk_token", special_.empty() ? "" : special_[0].content}}
+          : bpe_model({{"ignore_merges", parts_.whole_words}}),
+      std::move(large));
 }
 
 TokenizerPtr make_bytes_tokenizer() {

@@ -1,11 +1,12 @@
 #pragma once
-// Byte-level byte-pair encoding; without merges, it encodes plain bytes.
+// Byte-level byte-pair encoding; without merges, it encodes plain bytes, or the longest tokens.
 // GPT-2's byte alphabet, which writes every byte as a printable character, so that JSON can hold
 // tokens of any bytes (Radford et al. 2019, bytes_to_unicode of encoder.py). The bytes 33-126,
 // 161-172 and 174-255 are the characters with that number; the other 68 bytes are, in order, the
 // characters from U+0100 on.
 // Encodes and decodes base64 (RFC 4648).
 
+#include "text/tokenizer/prefixes.h"
 #include "text/tokenizer/split.h"
 #include "text/tokenizer/text_steps.h"
 
@@ -25,7 +26,7 @@ std::string to_base64(std::string_view bytes);
 /// Decodes text with or without padding; returns nothing for an invalid character.
 std::optional<std::string> of_base64(std::string_view text);
 
-/// ByteLevel is the tokenizer of kinds `bytes` and `bpe`.
+/// ByteLevel is the tokenizer of kinds `bytes`, `bpe` and `longest`.
 class ByteLevel : public Tokenizer {
  public:
   /// Parts holds the optional settings besides vocabulary and merges.
@@ -34,12 +35,16 @@ class ByteLevel : public Tokenizer {
     /// A pre-token that is a token is encoded as that token, regardless of the merges
     /// ("ignore_merges").
     bool whole_words = false;
+    /// A text is encoded, from its beginning, as the longest token that the rest of it begins with.
+    /// This needs a token for every byte, and neither merges, a split, a normalizer nor added tokens
+    /// that are found in a text.
+    bool longest = false;
     Split split{Split::Kind::gpt2};
     TextSteps steps{};
     Template around{};  ///< see Tokenizer::text_template
   };
   /// Takes tokens as bytes, and merges in order of rank. Throws Error{bad_data} if a merge or a
-  /// special token has an id without a token.
+  /// special token has an id without a token, and unless `parts` hold what `longest` demands.
   ByteLevel(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts);
 
   TokenizerKind kind() const override;
@@ -55,6 +60,8 @@ class ByteLevel : public Tokenizer {
   bool whole_words() const { return parts_.whole_words; }
   const Split& split() const { return parts_.split; }
   const TextSteps& steps() const { return parts_.steps; }
+  /// Appends the longest tokens of a text between added ones.
+  void encode_longest(std::string_view text, std::vector<std::uint32_t>& out) const;
   static constexpr std::uint32_t kNoToken = 0xFFFFFFFF;
 
   /// Returns the names of all tokens in files, by id: in the byte alphabet, or unchanged for
@@ -64,6 +71,7 @@ class ByteLevel : public Tokenizer {
  private:
   std::uint32_t bytes_[256];
   MergeTable merges_;
+  Prefixes prefixes_;
   Parts parts_;
 };
 

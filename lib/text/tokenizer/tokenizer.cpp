@@ -78,7 +78,8 @@ std::uint32_t Vocabulary::add(std::string_view token) {
 }
 
 std::string_view name_of(TokenizerKind kind) {
-  constexpr std::string_view kNames[] = {"bytes", "bpe", "word", "units", "pieces", "unigram"};
+  constexpr std::string_view kNames[] = {
+      "bytes", "bpe", "longest", "word", "units", "pieces", "unigram"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

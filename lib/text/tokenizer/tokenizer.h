@@ -6,6 +6,7 @@
 //   bytes  the 256 bytes, id = byte
 //   bpe    byte-level byte-pair encoding with one of many pre-tokenizers; decoding restores any
 //          bytes exactly (unless a normalizer changes them)
+//   longest  the longest token, of any bytes, that the rest of the text begins with (RWKV's World)
 //   pieces byte-pair encoding of characters with marked spaces, and bytes for characters without a
 //          token (SentencePiece's, of Llama 2 and Mistral)
 //   unigram  the most probable sequence of pieces (SentencePiece's unigram language model)
@@ -59,7 +60,7 @@ class Vocabulary {
   std::vector<bool> nameless_;  // by id; may be shorter than tokens_
 };
 
-enum class TokenizerKind { bytes, bpe, word, units, pieces, unigram };
+enum class TokenizerKind { bytes, bpe, longest, word, units, pieces, unigram };
 std::string_view name_of(TokenizerKind kind);
 
 /// A SpecialToken is a token that text does not encode to: end of document, beginning, padding.

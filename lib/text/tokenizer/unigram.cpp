@@ -77,13 +77,14 @@ Unigram::Unigram(Vocabulary vocabulary, Parts parts) : parts_(std::move(parts)) 
     for (const auto id : parts_.rules->symbols) symbol[id] = true;
   }
   double least = parts_.rules ? std::numeric_limits<float>::max() : 0;
+  std::vector<std::uint32_t> encoded;
   for (std::uint32_t id = 0; id < parts_.scores.size(); ++id) {
     if (!std::isfinite(parts_.scores[id]))
       core::bad_data("the score of piece {} is not a number", id);
     const bool quiet = silent[id] || pieces_.is_byte(id) || token(id).empty();
     if (!parts_.rules || !(quiet || symbol[id])) least = std::min(least, parts_.scores[id]);
     if (quiet) continue;
-    sorted_.push_back(id);
+    encoded.push_back(id);
     const auto text = token(id);
     const char* const end = text.data() + text.size();
     Char left = decode_char(text.data(), end);
@@ -98,11 +99,7 @@ Unigram::Unigram(Vocabulary vocabulary, Parts parts) : parts_(std::move(parts)) 
     }
   }
   unknown_score_ = rounded(least - kUnknown);
-  std::ranges::sort(sorted_, [&](std::uint32_t a, std::uint32_t b) { return token(a) < token(b); });
-  for (std::uint32_t b = 0, i = 0; b <= 256; ++b) {
-    while (i < sorted_.size() && static_cast<unsigned char>(token(sorted_[i])[0]) < b) ++i;
-    starts_[b] = i;
-  }
+  prefixes_ = Prefixes(vocabulary_, std::move(encoded));
 }
 
 bool Unigram::joins(std::uint32_t left, std::uint32_t right) const {
@@ -124,10 +121,6 @@ bool Unigram::encode_stretch(std::string_view text, double& sum, std::vector<Ste
   constexpr double kNever = -std::numeric_limits<double>::infinity();
   steps.assign(text.size() + 1, {kNever, 0, 0, std::numeric_limits<float>::infinity()});
   steps[0].score = sum;
-  const auto byte_at = [&](std::uint32_t i, std::size_t depth) {
-    const auto piece = token(sorted_[i]);
-    return depth < piece.size() ? static_cast<int>(static_cast<unsigned char>(piece[depth])) : -1;
-  };
   const char* const end = text.data() + text.size();
   bool clear = true;
   for (std::size_t at = 0, reached = 0; at < text.size();) {
@@ -148,29 +141,10 @@ bool Unigram::encode_stretch(std::string_view text, double& sum, std::vector<Ste
       else step.lead = std::min(step.lead, lead);
     };
     bool whole = false;  // the character itself is a piece
-    const auto first = static_cast<unsigned char>(text[at]);
-    // Narrow the range of pieces that match the text by one byte at a time.
-    std::uint32_t low = starts_[first], high = starts_[first + 1];
-    for (std::size_t depth = 1; low < high; ++depth) {
-      if (byte_at(low, depth) < 0) {
-        const auto id = sorted_[low++];
-        offer(at + depth, parts_.scores[id], id);
-        whole = whole || depth == bytes;
-      }
-      if (low == high || at + depth == text.size()) break;
-      const int next = static_cast<unsigned char>(text[at + depth]);
-      const auto bound = [&](int byte) {
-        std::uint32_t from = low, to = high;
-        while (from < to) {
-          const auto middle = from + (to - from) / 2;
-          if (byte_at(middle, depth) < byte) from = middle + 1;
-          else to = middle;
-        }
-        return from;
-      };
-      const auto begin = bound(next), stop = bound(next + 1);
-      low = begin, high = stop;
-    }
+    prefixes_.each(text.substr(at), [&](std::size_t size, std::uint32_t id) {
+      offer(at + size, parts_.scores[id], id);
+      whole = whole || size == bytes;
+    });
     if (!whole) offer(at + bytes, unknown_score_, parts_.unknown);
     at += bytes;
   }

@@ -13,6 +13,7 @@
 // 100,000 it starts again from 0.
 
 #include "text/tokenizer/piece_text.h"
+#include "text/tokenizer/prefixes.h"
 
 namespace text {
 
@@ -76,8 +77,7 @@ class Unigram : public Tokenizer {
   Parts parts_;
   double unknown_score_ = 0;
   PieceText pieces_;
-  std::vector<std::uint32_t> sorted_;  // ids of the pieces that text may encode to, sorted by bytes
-  std::uint32_t starts_[257];          // index in sorted_ of each first byte
+  Prefixes prefixes_;                        // of the pieces that text may encode to
   std::unordered_set<std::uint32_t> known_;  // characters that a piece contains
   std::unordered_set<std::uint64_t> pairs_;  // pairs of characters side by side in a piece
 };

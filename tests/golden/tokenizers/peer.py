@@ -3,6 +3,7 @@
 
 peer.py hf TOKENIZER.json FILE...        Hugging Face's tokenizers; ids of the files one after the other
 peer.py tiktoken RANKS.tiktoken FILE...  tiktoken with GPT-2's pattern
+peer.py world VOCABULARY FILE...         RWKV's own tokenizer (package rwkv)
 peer.py train SIZE FILE...               learn byte-level BPE with tokenizers, print its merges
 peer.py split - FILE...                  GPT-2's pre-tokens, one a line, in its byte alphabet
 peer.py hard SEED BYTES                  text that is hard to split: all classes of characters, mixed
@@ -50,6 +51,14 @@ def tiktoken(ranks_path, paths):
     encoding = module.Encoding("gpt2", pat_str=PATTERN, mergeable_ranks=ranks, special_tokens={})
     for text in texts(paths):
         write_ids(encoding.encode_ordinary(text))
+
+
+def world(vocabulary_path, paths):
+    from rwkv.rwkv_tokenizer import TRIE_TOKENIZER
+
+    tokenizer = TRIE_TOKENIZER(vocabulary_path)
+    for text in texts(paths):
+        write_ids(tokenizer.encode(text))
 
 
 def train(size, paths):
@@ -109,7 +118,7 @@ def main():
     if len(sys.argv) < 4:
         sys.exit(__doc__)
     verb, first, rest = sys.argv[1], sys.argv[2], sys.argv[3:]
-    lists = {"hf": hf, "tiktoken": tiktoken, "train": train, "split": split}
+    lists = {"hf": hf, "tiktoken": tiktoken, "world": world, "train": train, "split": split}
     try:
         if verb in lists:
             lists[verb](first, rest)

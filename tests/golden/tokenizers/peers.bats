@@ -100,6 +100,18 @@ samples() {
   done
 }
 
+@test "RWKV's World: the ids that RWKV's own tokenizer gives, of every text" {
+  need_module rwkv
+  local vocabulary
+  vocabulary=$("$python" -c 'import rwkv; print(rwkv.__path__[0])')/rwkv_vocab_v20230424.txt
+  tokenize -q --import "$vocabulary" -o world.json
+  samples
+  for text in *.sample "$BATS_TEST_DIRNAME"/{sample,hard}.txt; do
+    ids world.json "$text" >ours
+    peer world "$vocabulary" "$text" | cmp - ours || { echo "$text" && return 1; }
+  done
+}
+
 @test "bytes, word, bpe, GPT-2: the ids that tokenizers gives with the same tokenizer.json" {
   need_module tokenizers
   need_data tinystories

@@ -233,7 +233,9 @@ DOCTEST_TEST_CASE("what is not supported is named") {
       names(refused("{\"a\":" + std::string(100, '[') + std::string(100, ']') + "}"), "nested"));
   DOCTEST_CHECK(
       names(refused(changed("bpe", "/model/type", "Unigram")), "Unigram with a pre-tokenizer"));
-  DOCTEST_CHECK(names(refused(changed("bpe", "/model/type", "WordPiece")), "model WordPiece"));
+  DOCTEST_CHECK(names(refused(changed("bpe", "/model/type", "Morphs")), "model Morphs"));
+  DOCTEST_CHECK(
+      names(refused(changed("bpe", "/model/type", "WordPiece")), "WordPiece is supported"));
   DOCTEST_CHECK(names(refused(changed("bpe", "/normalizer", {{"type", "Strip"}})), "Strip"));
   DOCTEST_CHECK(names(refused(changed("bpe", "/pre_tokenizer/type", "Whitespace")), "Whitespace"));
   DOCTEST_CHECK(
