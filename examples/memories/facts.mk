@@ -4,7 +4,7 @@
 #   make facts MODEL=FOLDER TEXT=FILE BACKGROUND=FILE
 #
 # MODEL is a transformer with a tokenizer; TEXT is what it should not forget, BACKGROUND what it knows (another part of the same).
-# It trains all weights, a LoRA adapter, or at most $(fact_rows) rows a micro-batch of each table of n-grams that is added
+# It trains all weights, a LoRA adapter, or at most $(fact_rows) rows a micro-batch of the tables of n-grams of each of two added layers
 # (--only-memory-rows), each with two rates and $(fact_seeds). $(OUT)/facts.tsv has for each the rate, the seed, the notes' sentences (of 60) that it continues
 # with their answer, and its loss of TEXT. The first line is the model before.
 
