@@ -125,9 +125,7 @@ int eval_ppl(EvalPplOptions options, const cli::Context& context) {
   if (options.evaluation.model.empty()) core::bad_usage("--model is missing; see --help");
   options.reports.check(context.output);
   options.tune.check(options.files);
-  if (const auto& dynamic = options.evaluation.dynamic; !dynamic.on) {
-    core::leave_out("no-dynamic-evaluation", "no weights are trained", dynamic);
-  } else {
+  if (options.evaluation.dynamic.on) {
     const char* const why = "weights depend on all earlier text";
     core::leave_out("dynamic-evaluation", why, options.parts);
     core::leave_out("dynamic-evaluation", why, options.ranks);

@@ -36,6 +36,7 @@ struct SampleOptions {
     generator.fields(f);
     generator.reach.fields(f);
     generator.retrieve.fields(f);
+    generator.dynamic.fields(f, /*prompts=*/true);
     turns.fields(f);
     memory.fields(f);
     f("memory-weights-follow", memory.weights_follow,
@@ -67,14 +68,18 @@ void converse(infer::PromptReader& prompts, infer::SampleCallbacks& watch) {
 }
 
 model::Loaded load(const SampleOptions& options, torch::Device device) {
+  const auto& generator = options.generator;
   auto loaded =
-      infer::load_to_decode(options.model, device, options.generator.weights, options.adapter);
+      generator.dynamic.on
+          ? infer::load_with_type(options.model, device, generator.weights, options.adapter)
+          : infer::load_to_decode(options.model, device, generator.weights, options.adapter);
   model::give_tokenizer(loaded, options.tokenizer);
   return loaded;
 }
 
 int write_samples(SampleOptions options, const cli::Context& context) {
   options.memory.choose(context.flags);
+  options.generator.weights = options.generator.dynamic.weight_type(options.generator.weights);
   if (core::same_place(options.report, context.output.empty() ? "-" : context.output))
     core::bad_usage("--report {}: is the output of the texts; give another file", options.report);
   auto settings = options.generator;

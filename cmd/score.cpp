@@ -45,8 +45,6 @@ struct ScoreOptions {
 
 int score(ScoreOptions options, const cli::Context& context) {
   options.answerer.memory.choose(context.flags);
-  if (!options.answerer.dynamic.on)
-    core::leave_out("no-dynamic-evaluation", "no weights are trained", options.answerer.dynamic);
   if (core::same_place(options.report, context.output.empty() ? "-" : context.output))
     core::bad_usage("--report {}: is the output of the answers; give another file", options.report);
   const auto seed = static_cast<std::uint64_t>(context.seed);

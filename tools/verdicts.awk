@@ -68,6 +68,7 @@ function read_record(    key, at, ends) {
   if (!(key in seeds)) seeds[key] = $3
   else if (!((key, $3) in figure)) seeds[key] = seeds[key] " " $3
   figure[key, $3] = $4
+  if (decimals($4) > most_decimals[key]) most_decimals[key] = decimals($4)
   revision[key, $3] = $8
 }
 
@@ -237,15 +238,22 @@ function add_term(c, word, sign,    at, key) {
   else if (common_unit != unit[key]) several_units = 1
 }
 
-# value(KEY, SEED): a figure as it is compared, the logarithm of a perplexity; also sets grain, the half of its last digit.
-function value(key, seed,    text, digits, power, v) {
-  text = figure[key, seed]
+# decimals(TEXT): how many a figure has, less than none in thousands.
+function decimals(text,    digits, power) {
   sub(/±.*/, "", text)
-  v = text + 0
   digits = 0
   if (text ~ /\./) { digits = text; sub(/e.*/, "", digits); sub(/^[^.]*\./, "", digits); digits = length(digits) }
   if (text ~ /e/) { power = text; sub(/.*e/, "", power); digits -= power }
-  grain = 0.5 * exp(-digits * log(10))
+  return digits
+}
+
+# value(KEY, SEED): a figure as it is compared, the logarithm of a perplexity; also sets grain, the half of its last digit. A mere 0
+# has as many digits as the row's other figures.
+function value(key, seed,    text, v) {
+  text = figure[key, seed]
+  sub(/±.*/, "", text)
+  v = text + 0
+  grain = 0.5 * exp(-(text == "0" ? most_decimals[key] : decimals(text)) * log(10))
   if (!any_log) return v
   if (v <= 0) fail("a perplexity of " text " in " key)
   grain /= v

@@ -18,7 +18,7 @@ MemoryRows::MemoryRows(std::shared_ptr<nn::Model> model, std::int64_t most)
   }
   if (tables_.empty())
     core::bad_usage(
-        "--only-memory-rows: the model has no memory layer; add one with --memory-layer ngram");
+        "--only-memory-rows: the model has no memory layer; a transformer gets one with --memory-layer ngram");
 }
 
 std::int64_t MemoryRows::rows() const {

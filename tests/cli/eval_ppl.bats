@@ -450,7 +450,13 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1000)' "$@"
     [ "$(wc -l <<<"$stderr")" -eq 1 ]
   done
   run -64 --separate-stderr eval-ppl -m model --dynamic-rate 1 test.shard.zst
-  [[ $stderr == *"--dynamic-rate"* ]]
+  [[ $stderr == *"--dynamic-rate: requires --dynamic-evaluation"* ]]
+  # A text of one window, and weights that diverge.
+  printf 'The cat sat' | tokenize -q -t bytes -o short.shard.zst
+  run -0 --separate-stderr eval-ppl -m model --memory none --dynamic-evaluation short.shard.zst
+  [[ $stderr == *"--dynamic-evaluation changes no figure of a text of one window; give a shorter --window"* ]]
+  run -65 --separate-stderr eval-ppl -q -m model --memory none --dynamic-evaluation --dynamic-optimiser sgd --dynamic-rate 10 test.shard.zst
+  [[ $stderr == *"--dynamic-rate may be too high"* ]]
   run -64 --separate-stderr serve -m model --dynamic-evaluation
   [[ $stderr == *"--dynamic-evaluation"* ]]
 }

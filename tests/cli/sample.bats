@@ -329,3 +329,30 @@ EOF
   run -64 --separate-stderr sample -m "$models/mosaic" --kv-dtype float16 --prompt x
   [ "$stderr" = 'sample: --kv-dtype float16: not supported for this mosaic; leave it out' ]
 }
+
+@test "dynamic evaluation: a continuation has the probability that score gives it after training on the prompt" {
+  local prompt='The cat sat on the mat; cat 1, ma' options weights
+  cats 40 >text
+  tokenize -q -t bytes text -o text.shard.zst
+  # Each token depends on the last 4 only, so that windows of any length give it the same probability.
+  train -q --arch window --mixer-window 4 --layers 1 --d-model 32 --heads 2 --segment 32 --batch 8 --steps 40 --warmup 0 text.shard.zst -o near
+  for weights in all norms lora; do
+    options=(-q -m near -t bytes --dynamic-evaluation --dynamic-rate 0.01 --dynamic-weights $weights)
+    sample "${options[@]}" --window 64 --prompt "$prompt" --max-tokens 12 --temperature 0 --json >sampled
+    jq -c '{text: .prompt}, {text: (.prompt + .text)}' sampled |
+      score "${options[@]}" --window 32 --stride 16 --format jsonl - >scored
+    jq -se --slurpfile s sampled '.[1].log_prob - .[0].log_prob - $s[0].log_prob | fabs < 0.001' scored
+  done
+  plain() { sample -q -m near -t bytes --window 64 --temperature 0 --max-tokens 12 --json "$@"; }
+  plain --prompt "$prompt" >without
+  cmp without <(plain --prompt "$prompt" --dynamic-evaluation --dynamic-rate 0)
+  # Every prompt begins with the weights of the file; steps of fewer tokens learn more.
+  learning=(--dynamic-evaluation --dynamic-rate 0.01)
+  printf '%s\nThe dog\n' "$prompt" | plain "${learning[@]}" >both
+  cmp both <(plain --prompt "$prompt" "${learning[@]}" && plain --prompt 'The dog' "${learning[@]}")
+  ! cmp -s both <(printf '%s\nThe dog\n' "$prompt" | plain "${learning[@]}" --dynamic-block 8)
+  run -64 --separate-stderr sample -m near -t bytes --dynamic-evaluation --dtype int8 --prompt x
+  [[ $stderr == 'sample: --dynamic-evaluation: not supported with'* ]]
+  run -64 --separate-stderr serve -m near -t bytes --dynamic-evaluation
+  [[ $stderr == *'--dynamic-evaluation: no such option; all requests share one set of weights; score and sample have it'* ]]
+}

@@ -90,15 +90,11 @@ void PassageScorer::score_text(const Passage& passage, TokenScores& to) {
       continue;
     }
     if (!plan_.carried) {
-      nn::Batch text = context_batch(work.tree.stem, 0, span->length, span->number);
-      text.targets[0].copy_(torch::tensor(work.targets));
-      text.weight[0].slice(0, span->first_scored).fill_(1);
       add(std::move(work));
       flush();
       if (end + 1 == std::ssize(tokens)) continue;
       if (span->fresh) learner.emplace(model_, plan_.dynamic);
-      text = text.to(model_.head->weights()[0].device());
-      learner->learn(text, [&] { return model_.architecture->forward(text, nullptr); });
+      learn_window(*learner, model_, tokens, *span, plan_.window_token);
       continue;
     }
     const nn::Hidden hidden = encoder_.go_on(work.tree.stem, span->fresh);

@@ -25,9 +25,10 @@ Tensor scored_rows(const std::vector<WindowToScore>& windows, Tensor Window::*pa
 
 WindowScores::WindowScores(nn::Model& model, nn::Head& head, const WindowPlan& windows,
     const MemoryPlan& memory, std::int64_t vocabulary, TokenWants wants)
-    : model_(model), head_(head), window_(windows.window), plan_(memory),
-      ensemble_(memory.models()), memory_(memory, windows.window, windows.carried, model),
-      vocabulary_(vocabulary), head_vocabulary_(model.vocabulary), wants_(wants) {}
+    : model_(model), head_(head), window_(windows.window), doubt_(windows.dynamic.doubt()),
+      plan_(memory), ensemble_(memory.models()),
+      memory_(memory, windows.window, windows.carried, model), vocabulary_(vocabulary),
+      head_vocabulary_(model.vocabulary), wants_(wants) {}
 
 // log_probs is (R, V). targets is (R) on the CPU.
 void WindowScores::add(const Tensor& log_probs, const Tensor& targets, TokenScores& to) const {
@@ -38,8 +39,7 @@ void WindowScores::add(const Tensor& log_probs, const Tensor& targets, TokenScor
   const auto values = exact.accessor<double, 1>();
   const auto is_best = best.accessor<bool, 1>();
   for (std::int64_t i = 0; i < exact.size(0); ++i) {
-    if (std::isnan(values[i]))
-      core::bad_data("a log-probability is not a number; the model's weights may be damaged");
+    if (std::isnan(values[i])) core::bad_data("a log-probability is not a number; {}", doubt_);
     to.log_prob.push_back(values[i]);
     to.best.push_back(is_best[i]);
   }

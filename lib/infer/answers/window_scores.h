@@ -52,6 +52,7 @@ class WindowScores {
   nn::Model& model_;
   nn::Head& head_;
   std::int64_t window_;
+  const char* doubt_;  // see DynamicOptions
   MemoryPlan plan_;
   std::vector<std::shared_ptr<const EnsembleModel>> ensemble_;
   StreamMemory memory_;

@@ -36,16 +36,42 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
   window_ = windows_.window;
   window_note_ = long_window_note(windows_, loaded_.folder);
   retrieve_ = plan_retrieval(options_.retrieve, window_, loaded_);
-  engine_ = make_engine(
-      *loaded_.model, device, parse_precision(options_.weights), record, packed_in(loaded_));
-  if (options_.keys == "float16" && !engine_->halve_keys())
-    core::bad_usage("--kv-dtype float16: not supported for this {}{}; leave it out",
-        loaded_.model->options.arch, device.is_cpu() ? "" : " on a device");
+  options_.dynamic.check(sources_ || retrieve_.any(), options_.weights);
+  start_engine();
   remember_by(memory);
 }
 
+void Generator::start_engine() {
+  engine_ = make_engine(
+      *loaded_.model, device_, parse_precision(options_.weights), record_, packed_in(loaded_));
+  if (options_.keys == "float16" && !engine_->halve_keys())
+    core::bad_usage("--kv-dtype float16: not supported for this {}{}; leave it out",
+        loaded_.model->options.arch, device_.is_cpu() ? "" : " on a device");
+}
+
+// Trains the weights of the file on a prompt.
+void Generator::learn_from(const std::vector<std::int64_t>& prompt) {
+  learner_.reset();  // restores the weights
+  learner_.emplace(*loaded_.model, options_.dynamic);
+  const std::int64_t block = std::min(options_.dynamic.block, window_),
+                     last = std::ssize(prompt) - 1;
+  for (std::int64_t from = 0; from < last; from += block) {
+    const auto end = std::min(from + block, last), begin = std::max<std::int64_t>(0, end - window_);
+    const Span span{.target = static_cast<std::uint64_t>(begin) + 1,
+        .length = end - begin,
+        .first_scored = from - begin,
+        .stream = 0,
+        .number = begin == 0 ? 0 : from / block,
+        .fresh = begin == 0};
+    learn_window(*learner_, *loaded_.model, prompt, span, windows_.window_token);
+  }
+  session_.reset();
+  start_engine();
+  remember_by(MemoryOptions(asked_));
+}
+
 void Generator::remember_by(const MemoryOptions& memory) {
-  auto asked = memory;
+  auto asked = asked_ = memory;
   asked.answers = true;
   const MemoryPlan memories = open_->plan(asked, windows_, loaded_);
   check_memories(memories);
@@ -277,8 +303,9 @@ void Generator::run(const std::vector<Prompt>& prompts, const GeneratorCallbacks
     batch.clear();
   };
   for (auto& start : starts_of(prompts, watch)) {
+    if (options_.dynamic.on) learn_from(start.tokens);
     batch.push_back(std::move(start));
-    const bool alone = session_->alone(batch.back().tokens.size());
+    const bool alone = options_.dynamic.on || session_->alone(batch.back().tokens.size());
     if (alone && batch.size() > 1) {
       auto last = std::move(batch.back());
       batch.pop_back();

@@ -167,6 +167,8 @@ class Generator {
   struct Search;
   void check_translation() const;
   void read_tokenizer();
+  void start_engine();
+  void learn_from(const std::vector<std::int64_t>& prompt);
   void check_memories(const MemoryPlan& memories) const;
   void set_own(Start& start, const Prompt& prompt) const;
   std::vector<Start> starts_of(const std::vector<Prompt>& prompts, const GeneratorCallbacks& watch);
@@ -219,8 +221,10 @@ class Generator {
   std::optional<SourceReader> sources_;
   std::int64_t window_ = 0;
   std::string window_note_;
-  CutTexts cut_;  // prompts that exceeded the window
+  CutTexts cut_;                           // prompts that exceeded the window
+  std::optional<DynamicWeights> learner_;  // of the latest prompt
   std::unique_ptr<Engine> engine_;
+  MemoryOptions asked_;  // of remember_by()
   std::optional<Session> session_;
   std::optional<Citer> citer_;
   // Inputs of memory planning, and what is open.

@@ -3,6 +3,7 @@
 // Changes the logits of tokens before one is drawn: penalties of tokens that a text already has,
 // biases of single tokens, and a closed set of tokens.
 
+#include "infer/windows/dynamic.h"
 #include "infer/windows/window_options.h"
 
 namespace infer {
@@ -108,6 +109,7 @@ struct GeneratorOptions {
   TranslationOptions translation;
   LayerReachOptions reach;
   RetrieveOptions retrieve;
+  DynamicOptions dynamic;  ///< no flag of fields()
   std::uint64_t seed = 1;  ///< set by --seed
   void fields(core::FieldList& f);
   void key_field(core::FieldList& f);

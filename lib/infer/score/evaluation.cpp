@@ -259,6 +259,9 @@ std::vector<std::string> Evaluation::notes_on(const shard::Dataset& data) const 
       own.size() > 1 ? "the evaluated text or a FILE of it" : "the evaluated text";
   std::vector<std::string> notes;
   if (auto note = window_note(); !note.empty()) notes.push_back(std::move(note));
+  if (options_.dynamic.on && static_cast<std::int64_t>(data.size()) <= windows(data).window + 1)
+    notes.emplace_back(
+        "--dynamic-evaluation changes no figure of a text of one window; give a shorter --window");
   if (const auto& tuned = memory_.tuned_on;
       !tuned.empty() &&
       std::ranges::any_of(own, [&](const auto& print) { return print.starts_with(tuned); }))

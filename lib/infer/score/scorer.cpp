@@ -463,7 +463,7 @@ Totals run(nn::Model& model, const shard::Dataset& data, const WindowPlan& windo
     core::bad_data("{}: nothing to score; a {} needs at least two tokens", data.name(),
         windows.by_document ? "document" : "text");
   if (mixed && !std::isfinite(totals.nats))
-    core::bad_data("{}: the loss is not finite; the model's weights may be damaged", data.name());
+    core::bad_data("{}: the loss is not finite; {}", data.name(), windows.dynamic.doubt());
   return totals;
 }
 

@@ -12,9 +12,13 @@ constexpr std::int64_t kRank = 8;
 
 }  // namespace
 
-void DynamicOptions::fields(core::FieldList& f) {
+void DynamicOptions::fields(core::FieldList& f, bool prompts) {
   const auto in_group = f.group("Dynamic evaluation");
-  f("dynamic-evaluation", on, "train the weights on each window after it was scored");
+  f("dynamic-evaluation", on,
+      prompts ? "train the weights on each prompt before it is continued"
+              : "train the weights on each window after it was scored");
+  f.rest_needs("dynamic-evaluation");
+  if (prompts) f("dynamic-block", block, "tokens of the prompt per step").between(1, 1e9);
   f("dynamic-rate", rate, "learning rate").between(0, 10);
   f("dynamic-weights", weights, "train all, norms and biases, or LoRA", {"all", "norms", "lora"});
   f("dynamic-optimiser", optimiser, "optimiser of the steps", {"sgd", "adam"});
@@ -25,8 +29,8 @@ void DynamicOptions::fields(core::FieldList& f) {
 void DynamicOptions::check(bool unusual, const std::string& dtype) const {
   if (on && (unusual || !dtype.starts_with("float")))
     core::bad_usage(
-        "--dynamic-evaluation: not supported with sentence pairs, --retrieve, score --carry on, or a "
-        "--dtype but float32 and float64");
+        "--dynamic-evaluation: not supported with sentence pairs or --source, --retrieve, score "
+        "--carry on, or a --dtype but float32 and float64");
 }
 
 DynamicWeights::DynamicWeights(nn::Model& model, const DynamicOptions& options)

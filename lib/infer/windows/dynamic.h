@@ -10,12 +10,18 @@ struct DynamicOptions {
   bool on = false;
   double rate = 1e-4, decay = 0;
   std::string weights = "all", optimiser = "adam";
-  void fields(core::FieldList& f);
+  std::int64_t block = 128;  ///< tokens of a step on a prompt; its flag is one of `prompts`
+  void fields(core::FieldList& f, bool prompts = false);
   /// Throws Error{usage} for text that is `unusual`, or a --dtype whose weights cannot be trained.
   void check(bool unusual, const std::string& dtype) const;
   /// Returns the type of weights to load for a --dtype: for auto, one whose weights can be trained.
   std::string weight_type(const std::string& dtype) const {
     return on && dtype == "auto" ? "float32" : dtype;
+  }
+  /// Says why log-probabilities may not be finite.
+  const char* doubt() const {
+    return on ? "--dynamic-rate may be too high, or the model's weights damaged"
+              : "the model's weights may be damaged";
   }
 };
 

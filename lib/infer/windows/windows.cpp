@@ -136,6 +136,18 @@ nn::Batch context_batch(const std::vector<std::int64_t>& tokens, std::int64_t be
   return batch;
 }
 
+void learn_window(DynamicWeights& learner, nn::Model& model,
+    const std::vector<std::int64_t>& tokens, const Span& span, std::int64_t window_token) {
+  const auto first = tokens.begin() + static_cast<std::ptrdiff_t>(span.target) - 1;
+  std::vector<std::int64_t> inputs(first, first + span.length);
+  if (span.target > 1 && window_token >= 0) inputs[0] = window_token;
+  nn::Batch text = context_batch(inputs, 0, span.length, span.number);
+  text.targets[0].copy_(torch::tensor(std::vector(first + 1, first + 1 + span.length)));
+  text.weight[0].slice(0, span.first_scored).fill_(1);
+  text = text.to(model.head->weights()[0].device());
+  learner.learn(text, [&] { return model.architecture->forward(text, nullptr); });
+}
+
 std::int64_t beginning_token(const shard::Dataset& data) {
   const auto& documents = data.documents();
   if (data.header().tokenizer.empty() || documents.size() == 0 || documents.end[0] == 0) return -1;

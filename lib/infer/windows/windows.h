@@ -75,6 +75,10 @@ inline nn::Hidden forward_windows(nn::Model& model, const WindowPlan& plan, cons
   return architecture.forward(batch, &state);
 }
 
+/// Trains on the tokens that a window of a text scores. `window_token`: see WindowPlan.
+void learn_window(DynamicWeights& learner, nn::Model& model,
+    const std::vector<std::int64_t>& tokens, const Span& span, std::int64_t window_token);
+
 /// Concatenates the scored rows of all windows: (B, T, ...) to (R, ...).
 inline torch::Tensor scored_rows(const torch::Tensor& rows, const std::vector<Span>& spans) {
   std::vector<torch::Tensor> pieces;

@@ -171,8 +171,8 @@ DOCTEST_TEST_CASE("--only-memory-rows: what cannot be is refused") {
   auto other = job;
   other.asked = core::OrderedJson::object();
   DOCTEST_CHECK(refused(other) ==
-                "--only-memory-rows: the model has no memory layer; add one with --memory-layer "
-                "ngram");
+                "--only-memory-rows: the model has no memory layer; a transformer gets one with "
+                "--memory-layer ngram");
   other = job, other.background = "";
   DOCTEST_CHECK(refused(other) == "--only-memory-rows and --background: each requires the other");
   other = job, other.recipe.only_memory_rows = 0;
