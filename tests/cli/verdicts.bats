@@ -117,6 +117,16 @@ END
   [ "$(column verdict)" = shown ]
 }
 
+@test "a figure that is exactly zero is as precise as the others of its row" {
+  records a nats 0 0.010 0.020 0
+  records c nats 0 1 2 0
+  claims 'a < 1'
+  claims 'c < 4'
+  # Deviation .009574, standard error .004787, quantile of three degrees 3.18245.
+  near "$(column high | head -n 1)" -0.97727 0.001
+  near "$(column high | tail -n 1)" -1.7266 0.003
+}
+
 @test "a contrast of four rows, a chain, claims joined by and, numbers, and margins" {
   records a bits 1.00 1.01 1.02
   records b bits 2.00 2.02 2.02
