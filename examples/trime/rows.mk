@@ -245,6 +245,8 @@ define nearest
 $(OUT)/row/found-$(1).json: $(OUT)/data/words.test.shard.zst $(OUT)/model/$(1)/model.safetensors $(OUT)/store/$(1)/store.json
 	@mkdir -p $$(@D)
 	eval-ppl $(jobs) -m $(OUT)/model/$(1) $(call window_of,$(1)) --memory none $(call found,$(1)) --retrieval-at $(subst $(space),$(comma),$(ks)) --json -o $$@ $$<
+	@$(foreach k,$(ks),sed -nE 's/.*"tokens":([0-9]+).*"k":$(k),"share":([^}]*).*/{"tokens":\1,"share":\2}/p' $$@ >$$@.$(k) && \
+	  $$(call record,eval-ppl,found-$(1)-$(k),$(seed),$$@.$(k),share=share) &&) true
 endef
 
 nearest.of = $(ablated)plain $(ablated)ext
