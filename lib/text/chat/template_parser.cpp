@@ -67,25 +67,17 @@ class Parser {
 
   // ---- statements
 
-  struct Deeper {
-    int& depth;
-    ~Deeper() { --depth; }
-  };
-  Deeper deeper(int& depth, int most, const char* what) {
-    if (++depth > most) fail(fmt::format("{} more than {} deep", what, most));
-    return {depth};
+  core::ScopedValue<int> deeper(int& depth, int most, const char* what) {
+    if (depth == most) fail(fmt::format("{} more than {} deep", what, most));
+    return {depth, depth + 1};
   }
-  Deeper deeper() { return deeper(nested_, kDeepestExpression, "expressions"); }
+  core::ScopedValue<int> deeper() { return deeper(nested_, kDeepestExpression, "expressions"); }
   // Within brackets, `if` after an expression belongs to it also in the head of a loop.
-  struct Bracketed {
-    bool& no_condition;
-    bool before = std::exchange(no_condition, false);
-    ~Bracketed() { no_condition = before; }
-  };
+  core::ScopedValue<bool> bracketed() { return {no_condition_, false}; }
 
   // Parses up to a tag with one of these names, and does not consume its name.
   Block statements(const std::set<std::string_view>& ends) {
-    const Deeper guard = deeper(blocks_, kDeepestBlock, "blocks");
+    const auto guard = deeper(blocks_, kDeepestBlock, "blocks");
     Block block;
     for (;;) {
       const Token& token = peek();
@@ -283,7 +275,7 @@ class Parser {
   }
 
   ExpressionPtr expression() {
-    const Deeper guard = deeper();
+    const auto guard = deeper();
     const int line = peek().line;
     ExpressionPtr value = disjunction();
     while (take_name("if")) {
@@ -314,7 +306,7 @@ class Parser {
   }
   ExpressionPtr negation() {
     if (!is_name("not")) return comparison();
-    const Deeper guard = deeper();
+    const auto guard = deeper();
     const int line = next().line;
     return make(What::unary, line, "not", negation());
   }
@@ -353,7 +345,7 @@ class Parser {
     return chain(Kind::sign, {"**"}, [this] { return signed_value(true); });
   }
   ExpressionPtr signed_value(bool with_filters) {
-    const Deeper guard = deeper();
+    const auto guard = deeper();
     const int line = peek().line;
     ExpressionPtr value;
     if (is_sign("-") || is_sign("+")) {
@@ -400,7 +392,7 @@ class Parser {
       return constant(token.line, {std::strtod(token.text.c_str(), nullptr)});
     }
     if (take_sign("(")) {
-      const Bracketed guard{no_condition_};
+      const auto guard = bracketed();
       if (take_sign(")")) return make(What::tuple, token.line);
       auto inner = tuple();
       expect_sign(")");
@@ -411,7 +403,7 @@ class Parser {
     unexpected();
   }
   ExpressionPtr collection(What what, std::string_view end, int line) {
-    const Bracketed guard{no_condition_};
+    const auto guard = bracketed();
     auto made = make(what, line);
     while (!take_sign(end)) {
       if (!made->parts.empty()) expect_sign(",");
@@ -440,7 +432,7 @@ class Parser {
     }
   }
   ExpressionPtr subscript(ExpressionPtr value, int line) {
-    const Bracketed guard{no_condition_};
+    const auto guard = bracketed();
     auto made = make(What::slice, line, "", std::move(value));
     int colons = 0;
     ExpressionPtr ends[3];
@@ -460,7 +452,7 @@ class Parser {
     return made;
   }
   void arguments(Expression& made) {
-    const Bracketed guard{no_condition_};
+    const auto guard = bracketed();
     expect_sign("(");
     bool any = false;
     while (!take_sign(")")) {
@@ -515,7 +507,7 @@ class Parser {
                (token.what == Kind::name &&
                    (token.text == "is" || !core::contains(kWords, token.text)))) {
       if (is_name("is")) fail("tests cannot follow each other");
-      const Deeper guard = deeper();
+      const auto guard = deeper();
       made->arguments.push_back({"", postfixes(primary())});
       deepen(*made, *made->arguments.back().value);
     }

@@ -52,30 +52,19 @@ class Run {
  private:
   enum class Flow : std::uint8_t { on, breaks, continues };
 
-  struct Deeper {
-    Run& run;
-    explicit Deeper(Run& of) : run(of) {
-      if (++run.depth_ > kDeepestCall) throw Fault("calls and expressions are too deep");
-    }
-    ~Deeper() { --run.depth_; }
-    Deeper(Deeper&&) = delete;
-  };
+  core::ScopedValue<int> deeper() {
+    if (depth_ == kDeepestCall) throw Fault("calls and expressions are too deep");
+    return {depth_, depth_ + 1};
+  }
   // Names that are set inside the scope disappear at its end.
-  struct Inner {
-    Run& run;
-    std::shared_ptr<Scope> outer;
-    Inner(Run& of, std::shared_ptr<Scope> parent) : run(of), outer(of.scope_) {
-      run.scope_ = std::make_shared<Scope>(Scope{std::move(parent)});
-    }
-    ~Inner() { run.scope_ = outer; }
-    Inner(Inner&&) = delete;
-  };
+  core::ScopedValue<std::shared_ptr<Scope>> inner_scope(std::shared_ptr<Scope> parent) {
+    return {scope_, std::make_shared<Scope>(Scope{std::move(parent)})};
+  }
 
   void print(const std::string& text) { work_.append(*out_, text); }
   template <class Body> std::string caught(const Body& body) {
     std::string text;
-    std::string* const outer = std::exchange(out_, &text);
-    const std::shared_ptr<void> back(nullptr, [&](void*) { out_ = outer; });
+    const core::ScopedValue to_text(out_, &text);
     body();
     return text;
   }
@@ -91,7 +80,7 @@ class Run {
   }
 
   Flow execute(const Statement& statement) {
-    const Deeper guard(*this);
+    const auto guard = deeper();
     line_ = statement.line;
     work_.spend(1);
     switch (statement.what) {
@@ -111,7 +100,7 @@ class Run {
       case Statement::What::scope: {
         std::vector<std::pair<std::string, Value>> given;
         for (const auto& [name, value] : statement.with) given.emplace_back(name, evaluate(*value));
-        const Inner inner(*this, scope_);
+        const auto inner = inner_scope(scope_);
         for (auto& [name, value] : given) set_name(name, std::move(value));
         return execute(statement.body);
       }
@@ -125,7 +114,7 @@ class Run {
       case Statement::What::filter: {
         Flow flow = Flow::on;
         const std::string text = caught([&] {
-          const Inner inner(*this, scope_);
+          const auto inner = inner_scope(scope_);
           flow = execute(statement.body);
         });
         print(work_.print(filtered(*statement.value, text)));
@@ -139,10 +128,8 @@ class Run {
 
   // Applies the filters of a block to its output.
   Value filtered(const Expression& filters, const std::string& text) {
-    const Value outer = std::exchange(block_, work_.text(text));
-    Value value = evaluate(filters);
-    block_ = outer;
-    return value;
+    const core::ScopedValue to_filter(block_, work_.text(text));
+    return evaluate(filters);
   }
 
   void set_name(const std::string& name, Value value) {
@@ -177,7 +164,7 @@ class Run {
       return assign(statement.target, value);
     }
     const std::string text = caught([&] {
-      const Inner inner(*this, scope_);
+      const auto inner = inner_scope(scope_);
       execute(statement.body);
     });
     const Value value =
@@ -193,7 +180,7 @@ class Run {
       std::vector<Value> kept;
       for (const auto& one : list->items) {
         work_.spend(3);
-        const Inner inner(*this, scope_);
+        const auto inner = inner_scope(scope_);
         assign(statement.target, one);
         if (truth(evaluate(*statement.condition))) kept.push_back(one);
       }
@@ -202,20 +189,20 @@ class Run {
     }
     for (std::size_t at = 0; at < list->items.size(); ++at) {
       work_.spend(1);
-      const Inner inner(*this, scope_);
+      const auto inner = inner_scope(scope_);
       assign(statement.target, list->items[at]);
       scope_->set("loop", {std::make_shared<const Loop>(Loop{list, at})});
       if (execute(statement.body) == Flow::breaks) break;
     }
     if (!list->items.empty()) return Flow::on;
-    const Inner inner(*this, scope_);
+    const auto inner = inner_scope(scope_);
     return execute(statement.otherwise);
   }
 
   // ---- expressions
 
   Value evaluate(const Expression& expression) {
-    const Deeper guard(*this);
+    const auto guard = deeper();
     line_ = expression.line;
     work_.spend_bytes(expression.text.size());
     switch (expression.what) {
@@ -381,7 +368,7 @@ class Run {
     if (given.plain.size() > macro.parameters.size())
       throw Fault(
           "macro '{}' takes not more than {} arguments", macro.name, macro.parameters.size());
-    const Inner inner(*this, function.home);
+    const auto inner = inner_scope(function.home);
     std::map<std::string_view, const Value*> by_name;
     for (const auto& [name, value] : given.named) by_name[name] = &value;
     std::size_t used = 0;
