@@ -25,8 +25,7 @@ Side document_of(const shard::Documents& documents, std::size_t document) {
 
 nn::Batch read_rows(const shard::Dataset& data, const std::vector<Row>& rows,
     std::optional<std::int64_t> vocabulary) {
-  std::int64_t steps = 0;
-  for (const auto& row : rows) steps = std::max(steps, row.length);
+  const auto steps = core::max_of(rows, &Row::length);
   nn::Batch made = nn::Batch::padding(std::ssize(rows), steps);
   std::vector<std::uint32_t> tokens;
   for (std::int64_t r = 0; r < std::ssize(rows); ++r) {
@@ -68,9 +67,8 @@ std::uint32_t last_token(const shard::Dataset& data, const Side& side) {
 
 torch::Tensor read_sources(const shard::Dataset& data, const std::vector<std::int64_t>& pairs,
     std::optional<std::int64_t> vocabulary) {
-  std::int64_t longest = 0;
-  for (const auto pair : pairs)
-    longest = std::max(longest, source_of(data.documents(), pair).length);
+  const auto longest = core::max_of(
+      pairs, [&](const auto pair) { return source_of(data.documents(), pair).length; });
   auto ids = torch::full({std::ssize(pairs), longest}, -1, torch::kInt64);
   std::vector<std::uint32_t> source;
   for (std::int64_t row = 0; row < std::ssize(pairs); ++row) {

@@ -58,6 +58,14 @@ template <class Range, class Of> auto sum_of(const Range& range, Of of) {
   return sum;
 }
 
+/// Returns the largest of `least` and of(x) over the elements x of `range`.
+template <class Range, class Of>
+auto max_of(const Range& range, Of of,
+    std::decay_t<std::invoke_result_t<Of&, decltype(*std::begin(range))>> least = {}) {
+  for (const auto& one : range) least = std::max(least, std::invoke(of, one));
+  return least;
+}
+
 /// While the object exists, `variable` has `value`; its destructor restores the previous value.
 template <class T> class [[nodiscard]] ScopedValue {
  public:

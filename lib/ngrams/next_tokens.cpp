@@ -128,17 +128,13 @@ std::uint64_t SuffixFollower::push(std::uint32_t token) {
   return count;
 }
 
-std::uint64_t SuffixFollower::length() const {
-  std::uint64_t length = 0;
-  for (const State& state : states_) length = std::max(length, state.length);
-  return length;
-}
+std::uint64_t SuffixFollower::length() const { return core::max_of(states_, &State::length); }
 
 Match SuffixFollower::match() const {
-  Match match{length(), {}};
-  for (const State& state : states_)
-    match.ranks.push_back(state.length == match.length ? state.ranks : Ranks{});
-  return match;
+  const auto longest = length();
+  return {longest, core::mapped(states_, [&](const State& state) {
+            return state.length == longest ? state.ranks : Ranks{};
+          })};
 }
 
 }  // namespace ngrams

@@ -14,10 +14,8 @@ namespace {
 bool is_share(float value) { return value >= 0 && value <= 1; }
 
 template <class T> std::uint64_t highest_of(std::span<const std::byte> bytes) {
-  T most = 0;
   const auto* const elements = reinterpret_cast<const T*>(bytes.data());
-  for (std::size_t i = 0; i < bytes.size() / sizeof(T); ++i) most = std::max(most, elements[i]);
-  return most;
+  return core::max_of(std::span(elements, bytes.size() / sizeof(T)), std::identity());
 }
 
 constexpr std::size_t kTogether = 4096;  // queries per batch

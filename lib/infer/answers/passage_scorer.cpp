@@ -184,9 +184,8 @@ Window PassageScorer::past_of(const Tokens& context, std::int64_t start) {
 
 void PassageScorer::gather(
     const Passage& passage, std::vector<TokenScores>& to, std::vector<Work>& works, Stems& stems) {
-  std::int64_t longest = 0;
-  for (const auto& continuation : passage.continuations)
-    longest = std::max(longest, std::ssize(continuation));
+  const auto longest =
+      core::max_of(passage.continuations, [](const auto& one) { return std::ssize(one); });
   const auto size = std::ssize(passage.context);
   const std::int64_t start =
       plan_.carried ? 0 : std::max<std::int64_t>(0, size + longest - 1 - plan_.window);

@@ -180,9 +180,7 @@ void WindowScores::score(const std::vector<WindowToScore>& windows) {
 }
 
 std::int64_t TokenTree::longest_branch() const {
-  std::int64_t longest = 0;
-  for (const auto& branch : branches) longest = std::max(longest, std::ssize(branch));
-  return longest;
+  return core::max_of(branches, [](const auto& branch) { return std::ssize(branch); });
 }
 
 TreeEncoder::TreeEncoder(Engine& engine, const nn::Model& model, const WindowPlan& plan)
@@ -247,9 +245,7 @@ std::vector<nn::Hidden> TreeEncoder::feed(const std::vector<const Tokens*>& rows
     }
     if (pace_ != nullptr) pace_->end((end - begin) * std::ssize(rows));
   }
-  std::vector<nn::Hidden> fed(rows.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) fed[i] = nn::Hidden::concatenate(pieces[i]);
-  return fed;
+  return core::mapped(pieces, nn::Hidden::concatenate);
 }
 
 // Each stem is a row of the engine.

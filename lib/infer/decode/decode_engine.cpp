@@ -15,12 +15,11 @@ void ModuleEngine::open(std::int64_t rows) {
 nn::Hidden ModuleEngine::feed(const std::vector<RowInput>& feeds) {
   const torch::NoGradGuard no_gradient;
   if (marked_) marked_->feeds = feeds;
-  std::size_t longest = 1;
-  for (const auto& feed : feeds) longest = std::max(longest, feed.tokens.size());
-  const auto steps = static_cast<std::int64_t>(longest);
+  const auto steps = core::max_of(
+      feeds, [](const auto& feed) { return std::ssize(feed.tokens); }, 1);
   auto batch = nn::Batch::padding(rows_, steps);  // texts end together; padding precedes them
-  std::int64_t longest_source = 0;
-  for (const auto& feed : feeds) longest_source = std::max(longest_source, std::ssize(feed.source));
+  const auto longest_source =
+      core::max_of(feeds, [](const auto& feed) { return std::ssize(feed.source); });
   if (longest_source > 0) batch.source = torch::full({rows_, longest_source}, -1, torch::kInt64);
   std::vector<std::int64_t> places;
   for (std::int64_t row = 0; row < rows_; ++row) {

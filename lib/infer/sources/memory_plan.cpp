@@ -184,11 +184,8 @@ std::vector<PlanAxis> MemoryPlan::axes() {
     kind->axes(*this, own);
     for (auto& axis : own) {
       const auto same = std::ranges::find(all, axis.name, &PlanAxis::name);
-      if (same == all.end()) {
-        all.push_back(std::move(axis));
-      } else {
-        same->matters |= axis.matters;
-      }
+      if (same == all.end()) all.push_back(std::move(axis));
+      else same->matters |= axis.matters;
     }
   }
   return all;
@@ -199,9 +196,7 @@ bool MemoryPlan::has(bool KindFacts::*fact) const {
 }
 
 std::int64_t MemoryPlan::reach(std::int64_t streamed) const {
-  std::int64_t most = 0;
-  for (const auto* const kind : kinds()) most = std::max(most, kind->reach(*this, streamed));
-  return most;
+  return core::max_of(kinds(), [&](const auto* kind) { return kind->reach(*this, streamed); });
 }
 
 EnsembleModels MemoryPlan::models() const {

@@ -53,8 +53,7 @@ std::vector<Tensor> RingSource::recall(const Window& window, const Tensor& /*tar
   std::vector<nn::Entries> places{{keys, window.targets, window.place}};
   const nn::Entries older = before(window);
   if (older.size() > 0) places.push_back(older);
-  std::int64_t widest = 1;
-  for (const auto& entries : places) widest = std::max(widest, entries.size());
+  const auto widest = core::max_of(places, &nn::Entries::size, 1);
   const std::int64_t rows = window.targets.size(0);
   const std::int64_t block = std::max<std::int64_t>(16, kPairsBytes / (kBytesPerPair * widest));
   std::vector<Tensor> recalled;

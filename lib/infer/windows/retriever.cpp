@@ -66,9 +66,7 @@ std::vector<Prefixes> Retriever::find(std::span<const RetrievalQuery> queries) {
 }
 
 std::int64_t longest(const Prefixes& prefixes) {
-  std::int64_t most = 0;
-  for (const auto& prefix : prefixes) most = std::max(most, std::ssize(prefix.tokens));
-  return most;
+  return core::max_of(prefixes, [](const auto& prefix) { return std::ssize(prefix.tokens); });
 }
 
 core::OrderedJson to_json(const Prefixes& prefixes, const passages::PassageIndex& index) {
