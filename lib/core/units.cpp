@@ -74,6 +74,16 @@ std::optional<std::vector<std::uint32_t>> read_ids(std::string_view text) {
   return ids;
 }
 
+std::vector<std::string> pieces(std::string_view text, char between) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(between, begin), text.size());
+    parts.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
 std::int64_t parse_count(std::string_view text) { return parse_whole(text, 1000); }
 std::int64_t parse_size(std::string_view text) { return parse_whole(text, 1024); }
 

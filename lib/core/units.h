@@ -18,6 +18,9 @@ template <class T> std::optional<T> read_number(std::string_view text) {
 /// Returns the token ids of a text, which are separated by spaces; nothing for any other text.
 std::optional<std::vector<std::uint32_t>> read_ids(std::string_view text);
 
+/// Splits a text at each `between`.
+std::vector<std::string> pieces(std::string_view text, char between);
+
 /// Parses a count: "64", "64K", "1.5M" (K, M, G, T: powers of 1000). As in parse_size() and
 /// parse_real(), a leading + and underscores between digits have no meaning. Throws Error{usage}.
 std::int64_t parse_count(std::string_view text);

@@ -48,7 +48,7 @@ std::string text_of(const GateRow& row) {
 }
 
 GateRow parse_row(const std::string& text) {
-  const auto parts = pieces(text, ' ');
+  const auto parts = core::pieces(text, ' ');
   GateRow row;
   row.source = parts[0];
   const auto names = weights_of(row.source);
@@ -58,7 +58,7 @@ GateRow parse_row(const std::string& text) {
     if (!parts[i].starts_with(name + "=")) refuse(text, fmt::format("no {}", name));
     return parts[i].substr(name.size() + 1);
   };
-  for (const auto& share : pieces(value(1, "shares"), '+'))
+  for (const auto& share : core::pieces(value(1, "shares"), '+'))
     row.constants.push_back(number_of(share, text));
   row.bias = number_of(value(2, "bias"), text);
   for (std::size_t i = 0; i < names.size(); ++i)

@@ -25,16 +25,6 @@ double bias_of(const std::string& text, const std::string& name) {
 
 }  // namespace
 
-std::vector<std::string> pieces(std::string_view text, char between) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(between, begin), text.size());
-    parts.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
 MemoryWeight::MemoryWeight(double value) : text_(fmt::format("{}", value)) {}
 
 double MemoryWeight::value(const char* flag, double otherwise) const {
@@ -48,7 +38,7 @@ std::vector<double> MemoryWeights::values(const char* flag, double otherwise) co
   if (open()) return {otherwise};
   std::vector<double> values;
   for (const auto& text : texts_)
-    for (const auto& piece : pieces(text, ',')) values.push_back(share_of(piece, flag));
+    for (const auto& piece : core::pieces(text, ',')) values.push_back(share_of(piece, flag));
   return values;
 }
 

@@ -11,9 +11,6 @@
 
 namespace infer {
 
-/// Splits a text at each `between`.
-std::vector<std::string> pieces(std::string_view text, char between);
-
 /// Weight from 0 to below 1, `gate`, or `auto` (unset).
 class MemoryWeight {
  public:

@@ -1,5 +1,7 @@
 #include "nn/base/memory_rule.h"
 
+#include "core/units.h"
+
 namespace nn {
 
 Entries Entries::of(const torch::Tensor& g, const Batch& batch) {
@@ -25,10 +27,7 @@ Entries Entries::concatenate(const std::vector<Entries>& parts) {
 MemoryRule MemoryRule::parse(const std::string& names) {
   MemoryRule rule;
   if (names == "none") return rule;
-  std::size_t begin = 0;
-  while (begin <= names.size()) {
-    const std::size_t end = std::min(names.find(',', begin), names.size());
-    const std::string name = names.substr(begin, end - begin);
+  for (const auto& name : core::pieces(names, ',')) {
     if (name == "local") {
       rule.local = true;
     } else if (name == "long") {
@@ -39,7 +38,6 @@ MemoryRule MemoryRule::parse(const std::string& names) {
       core::bad_usage(
           "--memory: takes none, or local, long and ext joined by commas, not '{}'", names);
     }
-    begin = end + 1;
   }
   return rule;
 }
