@@ -17,9 +17,7 @@ double to_double(const core::Json& json) {
 }
 
 core::Json to_json(const std::vector<double>& values) {
-  auto json = core::Json::array();
-  for (const double value : values) json.push_back(to_json(value));
-  return json;
+  return core::mapped(values, [](double value) { return to_json(value); });
 }
 
 core::Json to_json(const core::Field& field) {

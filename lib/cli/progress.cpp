@@ -151,17 +151,14 @@ std::string format_parts(const Context& context, const core::OrderedJson& report
     typed.update(figures);
     return core::dump(typed) + "\n";
   };
-  std::string text = line("report", report);
-  for (const auto& part : parts) text += line("part", part);
-  return text;
+  return line("report", report) +
+         core::sum_of(parts, [&](const auto& part) { return line("part", part); });
 }
 
 std::string format_table(const Context& context, const std::vector<core::OrderedJson>& rows) {
+  if (context.json)
+    return core::sum_of(rows, [](const auto& row) { return core::dump(row) + "\n"; });
   std::string text;
-  if (context.json) {
-    for (const auto& row : rows) text += core::dump(row) + "\n";
-    return text;
-  }
   if (rows.empty()) return text;
   std::vector<std::vector<std::string>> cells(rows.size() + 1);
   std::vector<bool> numeric;

@@ -181,10 +181,8 @@ void assign(const Field& field, const std::vector<std::string>& values) {
         [&](auto* target) {
           using T = std::remove_pointer_t<decltype(target)>;
           if constexpr (is_vector<T>) {
-            T parsed;
-            for (const auto& value : values)
-              parsed.push_back(value_of<typename T::value_type>(field, value));
-            *target = std::move(parsed);
+            *target = mapped(values,
+                [&](const auto& value) { return value_of<typename T::value_type>(field, value); });
           } else {
             if (values.size() != 1) bad_usage("takes one value, got {}", values.size());
             *target = value_of<T>(field, values[0]);
@@ -247,14 +245,10 @@ std::string did_you_mean(
 std::vector<std::string> to_strings(const Field& field) {
   return std::visit(
       [&](auto* target) {
-        std::vector<std::string> texts;
         using T = std::remove_pointer_t<decltype(target)>;
-        if constexpr (is_vector<T>) {
-          for (const auto& value : *target) texts.push_back(print_for(field, value));
-        } else {
-          texts.push_back(print_for(field, *target));
-        }
-        return texts;
+        if constexpr (is_vector<T>)
+          return mapped(*target, [&](const auto& value) { return print_for(field, value); });
+        else return std::vector{print_for(field, *target)};
       },
       field.target);
 }
@@ -279,17 +273,12 @@ void fields_from_json(
       const auto keys = mapped(all, &Field::key);
       bad_config("{}: unknown key \"{}\"{}", origin, key, did_you_mean(key, keys));
     }
-    std::vector<std::string> texts;
     const auto text_of = [&](const Json& one) {
       const auto* word = one.is_number() ? field->word_for(one.get<double>()) : nullptr;
       if (word) return word->text;
       return one.is_string() ? one.get<std::string>() : one.dump();
     };
-    if (value.is_array()) {
-      for (const auto& item : value) texts.push_back(text_of(item));
-    } else {
-      texts.push_back(text_of(value));
-    }
+    const auto texts = value.is_array() ? mapped(value, text_of) : std::vector{text_of(value)};
     try {
       assign(*field, texts);
     } catch (const Error& error) { bad_config("{}: {}", origin, error.what()); }

@@ -152,9 +152,7 @@ std::string ModelVerdict::lines() const {
   if (ok())
     return fmt::format("{}: ok, {} tensors, {} parameters, fingerprint {}\n",
         core::printable(folder), tensors, parameters, fingerprint.hex());
-  std::string lines;
-  for (const auto& fault : faults) lines += core::printable(fault) + "\n";
-  return lines;
+  return core::sum_of(faults, [](const auto& fault) { return core::printable(fault) + "\n"; });
 }
 
 ModelVerdict check_model(const std::string& given) {

@@ -11,9 +11,7 @@
 namespace model {
 
 std::int64_t TensorEntry::elements() const {
-  std::int64_t n = 1;
-  for (const auto dimension : shape) n *= dimension;
-  return n;
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies());
 }
 
 const TensorEntry& TensorReader::entry(const std::string& tensor) const {

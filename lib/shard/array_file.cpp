@@ -19,9 +19,7 @@ constexpr std::array<LlmcKind, 2> kLlmcKinds = {{{20240520, 1, 2}, {20240801, 7,
 
 const LlmcKind* llmc_kind(std::span<const std::byte> start) {
   if (start.size() < 4) return nullptr;
-  for (const auto& kind : kLlmcKinds)
-    if (layout::get<std::uint32_t>(start, 0) == kind.magic) return &kind;
-  return nullptr;
+  return core::find_by(kLlmcKinds, layout::get<std::uint32_t>(start, 0), &LlmcKind::magic);
 }
 
 // Parses a type of numbers: "<u2", "|i1", ...; '=' is the native byte order, little-endian.

@@ -252,10 +252,8 @@ core::OrderedJson describe(const std::string& path, const Dataset& data) {
 }
 
 std::string made_by(const Dataset& data) {
-  std::string lines;
-  for (const auto& entry : data.provenance())
-    lines += "made by  " + core::printable(core::dump(entry)) + "\n";
-  return lines;
+  return core::sum_of(data.provenance(),
+      [](const auto& entry) { return "made by  " + core::printable(core::dump(entry)) + "\n"; });
 }
 
 }  // namespace shard

@@ -49,9 +49,8 @@ std::int64_t MemoryRows::read_background(
     forward([&] { model_->architecture->forward(micro.batch.to(device), nullptr); });
     for (std::size_t i = 0; i < reads_.size(); ++i) background_[i].add_(reads_[i] > 0);
   }
-  std::int64_t read = 0;
-  for (const auto& counts : background_) read += (counts > 0).sum().item<std::int64_t>();
-  return read;
+  return core::sum_of(background_,
+      [](const torch::Tensor& counts) { return (counts > 0).sum().item<std::int64_t>(); });
 }
 
 void MemoryRows::take_gradients() {

@@ -399,10 +399,9 @@ torch::Tensor gradient_norm(const NamedWeights& weights) {
 }
 
 std::int64_t moment_numbers(const OptimiserOptions& options, const NamedWeights& weights) {
-  std::int64_t numbers = 0;
-  for (const auto& [name, weight] : weights)
-    numbers += weight.numel() * std::ssize(moments_of(options, name, weight));
-  return numbers;
+  return core::sum_of(weights, [&](const auto& own) {
+    return own.second.numel() * std::ssize(moments_of(options, own.first, own.second));
+  });
 }
 
 torch::Tensor orthogonalised(const torch::Tensor& matrix) {

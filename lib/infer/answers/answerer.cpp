@@ -344,11 +344,10 @@ std::vector<TokenScores> Answerer::score_tokens(
   auto scored = scorer.score(passages, pace);
   engine->open(0);  // returns the memory of its rows
   idle_.push_back(std::move(engine));
-  std::vector<TokenScores> all;
   std::size_t passage = 0;
-  for (const auto& tokens : texts)
-    all.push_back(tokens.size() < 2 ? TokenScores() : std::move(scored[passage++][0]));
-  return all;
+  return core::mapped(texts, [&](const auto& tokens) {
+    return tokens.size() < 2 ? TokenScores() : std::move(scored[passage++][0]);
+  });
 }
 
 std::vector<Answer> Answerer::answer(std::span<const ScoreRequest> requests) {
@@ -375,9 +374,8 @@ std::vector<Answer> Answerer::answer(std::span<const ScoreRequest> requests) {
     for (const auto& choice : asked[i]) {
       ScoredChoice& made = answers[i].choices.emplace_back();
       const auto together = [&](const std::vector<Asked>& texts) {
-        std::vector<double> sums;
-        for (const auto& text : texts) sums.push_back(batch.scored(text).scores.sum());
-        return sums;
+        return core::mapped(
+            texts, [&](const auto& text) { return batch.scored(text).scores.sum(); });
       };
       const auto sums = together(choice.texts);
       const auto likeliest = std::max_element(sums.begin(), sums.end()) - sums.begin();

@@ -163,9 +163,7 @@ Session::Fed Session::feed(const std::vector<std::vector<std::int64_t>>& tokens)
       done[i] += pieces[i];
     }
   }
-  Fed fed;
-  for (const auto& one : read) fed.push_back(nn::Hidden::concatenate(one));
-  return fed;
+  return core::mapped(read, nn::Hidden::concatenate);
 }
 
 // Reads what the prompts begin with in one row, which then becomes all rows.

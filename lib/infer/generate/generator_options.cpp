@@ -49,9 +49,7 @@ void LogitOptions::fields(core::FieldList& f) {
 }
 
 LogitRules LogitOptions::rules() const {
-  LogitRules made{allowed, {}, repetition, frequency, presence};
-  for (const auto& bias : biases) made.biases.push_back(bias_of(bias));
-  return made;
+  return {allowed, core::mapped(biases, bias_of), repetition, frequency, presence};
 }
 
 ChangedLogits::ChangedLogits(LogitRulesPtr rules, std::span<const std::int64_t> prompt)

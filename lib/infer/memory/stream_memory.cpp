@@ -96,9 +96,7 @@ StreamMemory::StreamMemory(const MemoryPlan& plan, std::int64_t window, bool str
 }
 
 StreamMemory::Asked StreamMemory::look_up(const Lookup& lookup) {
-  Asked asked;
-  for (const auto& source : sources_) asked.push_back(source->look_up(lookup));
-  return asked;
+  return core::mapped(sources_, [&](const auto& source) { return source->look_up(lookup); });
 }
 
 void StreamMemory::announce(const shard::Dataset& data) {
@@ -106,8 +104,8 @@ void StreamMemory::announce(const shard::Dataset& data) {
 }
 
 StreamMemory::Recalled StreamMemory::recall(const Window& window, const Tensor& targets) {
-  Recalled recalled;
-  for (const auto& source : sources_) recalled.push_back(source->recall(window, targets));
+  auto recalled =
+      core::mapped(sources_, [&](const auto& source) { return source->recall(window, targets); });
   if (remembers()) remember(window);
   return recalled;
 }

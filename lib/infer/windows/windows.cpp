@@ -79,9 +79,9 @@ std::vector<double> scored_shares(
   std::vector<double> counted(documents.size());
   const auto tokens = [&](std::uint64_t begin, std::uint64_t end) {
     if (!plan.learned) return static_cast<double>(end - begin);
-    std::uint64_t n = 0;
-    for (const auto& mark : shard::marks_within(documents, begin, end)) n += mark.end - mark.begin;
-    return static_cast<double>(n);
+    const auto marks = shard::marks_within(documents, begin, end);
+    return static_cast<double>(
+        core::sum_of(marks, [](const auto& mark) { return mark.end - mark.begin; }));
   };
   Windows windows(plan, documents, elements);
   std::size_t document = 0;

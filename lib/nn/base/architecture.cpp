@@ -95,9 +95,8 @@ Hidden Hidden::select(const torch::Tensor& index) const {
 Hidden Hidden::concatenate(const std::vector<Hidden>& pieces) {
   if (pieces.empty()) return {};
   if (pieces.size() == 1) return pieces[0];
-  std::vector<torch::Tensor> output, key;
-  for (const auto& piece : pieces) output.push_back(piece.output), key.push_back(piece.key);
-  return {torch::cat(output), torch::cat(key)};
+  return {torch::cat(core::mapped(pieces, &Hidden::output)),
+      torch::cat(core::mapped(pieces, &Hidden::key))};
 }
 
 void Architecture::set_reach(const LayerReach& reach) {

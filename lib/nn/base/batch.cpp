@@ -79,9 +79,8 @@ void State::to(torch::Device device) {
 }
 
 std::int64_t State::bytes() const {
-  std::int64_t total = 0;
-  for (const auto& [name, tensor] : tensors) total += static_cast<std::int64_t>(tensor.nbytes());
-  return total;
+  return core::sum_of(
+      tensors, [](const auto& own) { return static_cast<std::int64_t>(own.second.nbytes()); });
 }
 
 bool FixedState::take(const State& made) {
