@@ -225,9 +225,7 @@ void CheckpointFiles::add_file(std::size_t file, const std::string& digest) {
 std::vector<std::string> CheckpointFiles::names() const { return core::keys_of(tensors_); }
 
 const CheckpointFiles::Whole& CheckpointFiles::of(const std::string& name) const {
-  const auto found = tensors_.find(name);
-  if (found == tensors_.end()) core::bad_data("{}: has no tensor {}", folder_, name);
-  return found->second;
+  return named_tensor(tensors_, name, folder_);
 }
 
 torch::Tensor CheckpointFiles::tensor(const std::string& name) const {
@@ -357,10 +355,8 @@ void remove_leftovers(const std::string& folder) {
 }
 
 torch::Tensor Checkpoint::tensor(const std::string& name) const {
-  const auto found = tensors.find(name);
-  if (found != tensors.end()) return found->second;
-  if (!files) core::bad_data("{}: has no tensor {}", origin, name);
-  return files->tensor(name);
+  return files && !tensors.contains(name) ? files->tensor(name)
+                                          : named_tensor(tensors, name, origin);
 }
 
 torch::Tensor Checkpoint::numbers(

@@ -19,9 +19,7 @@ constexpr SizeKey kSizes[] = {{"vocab_size", kRwkvEmbedding, 0}, {"hidden_size",
     {"head_dim", "blocks.0.att.r_k", 1}, {"intermediate_size", "blocks.0.ffn.key.weight", 0}};
 
 std::int64_t size_of(const TensorMap& tensors, const SizeKey& of, const std::string& origin) {
-  const auto found = tensors.find(of.tensor);
-  if (found == tensors.end()) core::bad_data("{}: has no tensor {}", origin, of.tensor);
-  const auto& tensor = found->second;
+  const auto& tensor = named_tensor(tensors, of.tensor, origin);
   if (tensor.dim() != 2)
     core::bad_data("{}: tensor {} has {} dimensions, not 2", origin, of.tensor, tensor.dim());
   return tensor.sizes()[of.dimension];
@@ -32,9 +30,7 @@ void add_ranks(TensorMap& tensors, const std::string& name, std::int64_t d, std:
     const std::string& origin) {
   auto& down = tensors.at(name);
   const auto partner = name.substr(0, name.size() - 1) + "2";
-  const auto found = tensors.find(partner);
-  if (found == tensors.end()) core::bad_data("{}: has no tensor {}", origin, partner);
-  auto& up = found->second;
+  auto& up = named_tensor(tensors, partner, origin);
   if (down.dim() != 2 || up.dim() != 2 || down.size(0) != d || up.size(1) != d)
     return;  // refused with all other shapes
   const auto rank = down.size(1);

@@ -15,9 +15,7 @@ std::int64_t TensorEntry::elements() const {
 }
 
 const TensorEntry& TensorReader::entry(const std::string& tensor) const {
-  const auto found = entries_.find(tensor);
-  if (found == entries_.end()) core::bad_data("{}: has no tensor {}", name(), tensor);
-  return found->second;
+  return named_tensor(entries_, tensor, name());
 }
 
 std::int64_t TensorReader::elements() const {

@@ -81,6 +81,14 @@ inline constexpr std::uint64_t kHeaderLimit = 100'000'000;  ///< bytes; the refe
 using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
 using TensorMap = std::map<std::string, torch::Tensor>;
 
+/// Returns what a map by the names of tensors has for one. Throws Error{bad_data} if it has none.
+template <class Map>
+auto& named_tensor(Map& map, const std::string& name, const std::string& origin) {
+  const auto found = map.find(name);
+  if (found == map.end()) core::bad_data("{}: has no tensor {}", origin, name);
+  return found->second;
+}
+
 /// Metadata key for the XXH3-128 of the tensors (tensors_digest), written by write_safetensors.
 inline constexpr const char* kDigestKey = "xxh3_128";
 

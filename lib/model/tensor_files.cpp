@@ -73,9 +73,7 @@ void TensorFiles::add(std::unique_ptr<TensorReader> file) {
 }
 
 const TensorReader& TensorFiles::reader(const std::string& tensor) const {
-  const auto found = where_.find(tensor);
-  if (found == where_.end()) core::bad_data("{}: has no tensor {}", name_, tensor);
-  return *found->second;
+  return *named_tensor(where_, tensor, name_);
 }
 
 std::vector<std::string> TensorFiles::tensors() const { return core::keys_of(where_); }

@@ -58,11 +58,9 @@ bool StateDict::has_any(std::string_view start) const {
 }
 
 const PickleValue& StateDict::value(const std::string& name) const {
-  const auto found = values_.find(name);
   if (others_.count(name) > 0)
     core::bad_data("{}: {} is not a dense tensor: it is sparse, quantised or none", origin(), name);
-  if (found == values_.end()) core::bad_data("{}: has no tensor {}", origin(), name);
-  return *found->second;
+  return *named_tensor(values_, name, origin());
 }
 
 bool StateDict::same(const std::string& a, const std::string& b) const {
