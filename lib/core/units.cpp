@@ -84,6 +84,12 @@ std::vector<std::string> pieces(std::string_view text, char between) {
   return parts;
 }
 
+std::string listed(std::span<const std::string> words, std::string_view conjunction) {
+  if (words.size() < 2) return words.empty() ? "" : words[0];
+  const auto last = words.size() - 1;
+  return fmt::format("{} {} {}", fmt::join(words.first(last), ", "), conjunction, words[last]);
+}
+
 std::int64_t parse_count(std::string_view text) { return parse_whole(text, 1000); }
 std::int64_t parse_size(std::string_view text) { return parse_whole(text, 1024); }
 

@@ -21,6 +21,9 @@ std::optional<std::vector<std::uint32_t>> read_ids(std::string_view text);
 /// Splits a text at each `between`.
 std::vector<std::string> pieces(std::string_view text, char between);
 
+/// Joins words: "a", "a and b", "a, b and c" with "and" as the conjunction.
+std::string listed(std::span<const std::string> words, std::string_view conjunction);
+
 /// Parses a count: "64", "64K", "1.5M" (K, M, G, T: powers of 1000). As in parse_size() and
 /// parse_real(), a leading + and underscores between digits have no meaning. Throws Error{usage}.
 std::int64_t parse_count(std::string_view text);

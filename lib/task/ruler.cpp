@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "core/json_line.h"
+#include "core/units.h"
 #include "task/story_prompts.h"
 #include "text/python/python_text.h"
 
@@ -31,14 +32,6 @@ std::string letters(core::Rng& rng) {
   std::string name;
   for (int i = 0; i < kNameLetters; ++i) name += static_cast<char>('A' + rng.below(26));
   return name;
-}
-
-/// Joins words: "a", "a and b", "a, b and c".
-std::string listed(const std::vector<std::string>& items) {
-  std::string text = items.front();
-  for (std::size_t i = 1; i < items.size(); ++i)
-    text += (i + 1 == items.size() ? " and " : ", ") + items[i];
-  return text;
 }
 
 std::string needle(const std::string& kind, const std::string& key, const std::string& value) {
@@ -250,7 +243,7 @@ RulerProblem NeedleTask::draw(
       "Somewhere in this text {0} told. Remember {1}.\n{2}\nQuestion: "
       "which {3} the secret {4} of {5}?\nAnswer: the secret {4} of {5} {3}",
       one ? "a secret is" : "secrets are", one ? "it" : "them", text, one ? "is" : "are", what,
-      listed(names));
+      core::listed(names, "and"));
   return problem;
 }
 
@@ -284,9 +277,8 @@ std::string ruler_said(std::string_view text) {
 
 double ruler_score(std::string_view text, const std::vector<std::string>& answers, bool any) {
   const auto said = ruler_said(text);
-  std::size_t there = 0;
-  for (const auto& answer : answers)
-    there += said.find(text::python::lower(answer)) != std::string::npos ? 1 : 0;
+  const auto there = std::ranges::count_if(answers,
+      [&](const auto& answer) { return said.find(text::python::lower(answer)) != said.npos; });
   if (any) return there > 0 ? 1 : 0;
   return answers.empty() ? 0 : static_cast<double>(there) / static_cast<double>(answers.size());
 }

@@ -141,10 +141,7 @@ void compare(const std::string& path, const Stream& stream, page::AnnotatedText&
 }
 
 std::string memory_in_words(const std::vector<std::string>& sources) {
-  std::string words;
-  for (std::size_t i = 1; i < sources.size(); ++i)
-    words += (i == 1 ? " with " : i + 1 == sources.size() ? " and " : ", ") + sources[i];
-  return words;
+  return sources.size() < 2 ? "" : " with " + core::listed(std::span(sources).subspan(1), "and");
 }
 
 }  // namespace

@@ -122,10 +122,7 @@ std::string flags_of_kinds(const std::function<bool(const SourceKind&)>& is) {
   std::vector<std::string> flags;
   for (const auto* const kind : source_kinds())
     if (is(*kind)) flags.push_back("--" + kind->name());
-  const std::string last = flags.back();
-  flags.pop_back();
-  if (flags.empty()) return last;
-  return fmt::format("{} or {}", fmt::join(flags, ", "), last);
+  return core::listed(flags, "or");
 }
 
 void expect_used(const std::vector<std::string>& names,
