@@ -298,11 +298,8 @@ std::string script_json(const core::OrderedJson& json) {
   std::string out;
   out.reserve(plain.size());
   for (const char c : plain) {
-    if (c == '<') {
-      out += "\\u003c";
-    } else {
-      out += c;
-    }
+    if (c == '<') out += "\\u003c";
+    else out += c;
   }
   return out;
 }

@@ -29,11 +29,10 @@ torch::Tensor Transport::reduce_scatter(std::vector<torch::Tensor> slices, bool 
 
 std::vector<torch::Tensor> Transport::gather_by_exchange(
     const torch::Tensor& own, const std::vector<std::int64_t>& lengths) {
-  std::vector<torch::Tensor> all;
-  for (std::int64_t rank = 0; rank < size_; ++rank)
-    all.push_back(rank == rank_
-                      ? own
-                      : torch::empty({lengths[static_cast<std::size_t>(rank)]}, own.options()));
+  const auto all = core::generated(size_, [&](std::int64_t rank) {
+    const auto length = lengths[static_cast<std::size_t>(rank)];
+    return rank == rank_ ? own : torch::empty({length}, own.options());
+  });
   exchange(0, std::vector<torch::Tensor>(lengths.size(), own), all);
   return all;
 }

@@ -128,9 +128,8 @@ std::string_view reason_of(int status) {
       {417, "Expectation Failed"}, {431, "Request Header Fields Too Large"},
       {500, "Internal Server Error"}, {501, "Not Implemented"}, {503, "Service Unavailable"},
       {505, "HTTP Version Not Supported"}};
-  for (const auto& [code, reason] : kReasons)
-    if (code == status) return reason;
-  return "Unknown";
+  const auto* const known = core::find_by(kReasons, status, [](auto& one) { return one.first; });
+  return known == nullptr ? "Unknown" : known->second;
 }
 
 std::string_view HttpRequest::header(const std::string& name) const {

@@ -67,11 +67,10 @@ std::uint64_t Ngrams::count(std::span<const std::uint32_t> tokens) const {
 
 std::vector<Ngrams::Next> Ngrams::next(std::span<const std::uint32_t> context) const {
   return translated([&] {
-    std::vector<Next> next;
     ngrams::NextTokens following(index_, 0);
-    for (const auto& [token, count] : following.of(index_->find(context)))
-      next.push_back({token, count});
-    return next;
+    return core::mapped(following.of(index_->find(context)), [](const auto& next) {
+      return Next{next.token, next.count};
+    });
   });
 }
 

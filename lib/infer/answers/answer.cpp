@@ -31,11 +31,10 @@ void put(core::OrderedJson& json, const ScoredChoice& choice, const text::Tokeni
 }  // namespace
 
 std::vector<task::ChoiceScore> Answer::choice_scores() const {
-  std::vector<task::ChoiceScore> scores;
-  for (const auto& choice : choices)
-    scores.push_back({choice.log_prob, static_cast<std::int64_t>(choice.text.tokens.size()),
-        choice.text.bytes, choice.domain_log_prob});
-  return scores;
+  return core::mapped(choices, [](const ScoredChoice& choice) {
+    return task::ChoiceScore{
+        choice.log_prob, std::ssize(choice.text.tokens), choice.text.bytes, choice.domain_log_prob};
+  });
 }
 
 std::string json_line(const Answer& answer, const text::Tokenizer& tokenizer, bool per_token) {

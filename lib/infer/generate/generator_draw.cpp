@@ -159,11 +159,10 @@ std::int64_t Draw::operator()(std::span<const float> log_p, core::Rng& rng) {
 std::vector<std::pair<std::int64_t, double>> Draw::distribution(std::span<const float> log_p) {
   if (options_.temperature == 0) return {{best_token(log_p), 1.0}};
   prepare(log_p);
-  std::vector<std::pair<std::int64_t, double>> pairs;
-  for (std::size_t i = 0; i < weights_.size(); ++i)
-    pairs.emplace_back(
-        tokens_.empty() ? static_cast<std::int64_t>(i) : tokens_[i], weights_[i] / total_);
-  return pairs;
+  return core::generated(weights_.size(), [&](std::size_t i) {
+    const auto token = tokens_.empty() ? static_cast<std::int64_t>(i) : tokens_[i];
+    return std::pair<std::int64_t, double>(token, weights_[i] / total_);
+  });
 }
 
 std::vector<DrawnToken> draw_there(

@@ -269,14 +269,13 @@ std::unique_ptr<TextReport> loss_by_frequency(
     const shard::Dataset& data, const shard::Dataset& counts) {
   shard::expect_kind(counts.header(), {shard::Kind::tokens}, counts.name());
   shard::expect_same_header(data.files().front(), counts.files().front());
-  std::vector<std::int64_t> bucket;
-  std::int64_t highest = 0;
-  for (std::uint64_t count : count_tokens(counts, data.header().vocabulary)) {
+  const auto occurrences = count_tokens(counts, data.header().vocabulary);
+  const auto bucket = core::mapped(occurrences, [](std::uint64_t count) {
     std::int64_t digits = 0;
     for (; count > 0; count /= 10) ++digits;
-    bucket.push_back(digits);
-    highest = std::max(highest, digits);
-  }
+    return digits;
+  });
+  const auto highest = core::max_of(bucket, std::identity());
   std::vector<std::string> names = {"0"};
   std::uint64_t low = 1;
   for (std::int64_t i = 1; i <= highest; ++i, low *= 10)

@@ -9,9 +9,8 @@ using core::Json;
 
 // Returns the kind that an option adds; null: none.
 const SourceKind* kind_of(const core::Field& field) {
-  for (const auto* const kind : source_kinds())
-    if (kind->name() == field.name) return kind;
-  return nullptr;
+  const auto* const kind = core::find_by(source_kinds(), field.name, &SourceKind::name);
+  return kind == nullptr ? nullptr : *kind;
 }
 
 // Whether an option's values are names of files or were read from files: texts that add a source

@@ -102,11 +102,7 @@ std::vector<double> scored_shares(
     const bool marked = closes && plan.marked && plan.layout.without_mark;
     const auto n = static_cast<double>(documents.end[i] - begin) - (marked ? 1 : 0);
     const bool source = plan.pairs && i % 2 == 0;
-    if (n > 0) {
-      counted[i] /= n;
-    } else {
-      counted[i] = source ? 0 : 1;
-    }
+    counted[i] = n > 0 ? counted[i] / n : source ? 0 : 1;
   }
   return counted;
 }

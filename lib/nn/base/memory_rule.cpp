@@ -43,16 +43,11 @@ MemoryRule MemoryRule::parse(const std::string& names) {
 }
 
 std::string MemoryRule::name() const {
-  std::string text;
-  const auto add = [&](bool on, const char* name) {
-    if (!on) return;
-    if (!text.empty()) text += ',';
-    text += name;
-  };
-  add(local, "local");
-  add(far, "long");
-  add(ext, "ext");
-  return text.empty() ? "none" : text;
+  std::vector<std::string_view> names;
+  if (local) names.push_back("local");
+  if (far) names.push_back("long");
+  if (ext) names.push_back("ext");
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ","));
 }
 
 }  // namespace nn

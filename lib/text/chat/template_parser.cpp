@@ -235,9 +235,8 @@ class Parser {
       ExpressionPtr value = take_sign("=") ? expression() : nullptr;
       made.macro.parameters.emplace_back(std::move(parameter), std::move(value));
     }
-    const int loops = std::exchange(loops_, 0);
+    const core::ScopedValue outside(loops_, 0);
     made.macro.body = body("endmacro");
-    loops_ = loops;
   }
 
   // ---- expressions

@@ -77,9 +77,8 @@ JsonText& JsonText::key(std::string_view name) { return item().string(name).raw(
 JsonText& JsonText::string(std::string_view text) { return raw(core::dump(core::Json(text))); }
 
 std::vector<std::string> names_of(const Tokenizer& tokenizer) {
-  std::vector<std::string> names(tokenizer.size());
-  for (std::uint32_t id = 0; id < names.size(); ++id) names[id] = tokenizer.token(id);
-  return names;
+  return core::generated(static_cast<std::uint32_t>(tokenizer.size()),
+      [&](std::uint32_t id) { return std::string(tokenizer.token(id)); });
 }
 
 std::string vocabulary_text(
