@@ -51,8 +51,7 @@ void Generator::start_engine() {
 
 // Trains the weights of the file on a prompt.
 void Generator::learn_from(const std::vector<std::int64_t>& prompt) {
-  learner_.reset();  // restores the weights
-  learner_.emplace(*loaded_.model, options_.dynamic);
+  learner_.emplace(*loaded_.model, options_.dynamic);  // the one before it restores the weights
   const std::int64_t block = std::min(options_.dynamic.block, window_),
                      last = std::ssize(prompt) - 1;
   for (std::int64_t from = 0; from < last; from += block) {

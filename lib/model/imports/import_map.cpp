@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "core/plain_text.h"
+#include "model/safetensors.h"
 
 namespace model {
 namespace {
