@@ -29,7 +29,7 @@ void DynamicOptions::fields(core::FieldList& f, bool prompts) {
 void DynamicOptions::check(bool unusual, const std::string& dtype) const {
   if (on && (unusual || !dtype.starts_with("float")))
     core::bad_usage(
-        "--dynamic-evaluation: not supported with sentence pairs or --source, --retrieve, score "
+        "--dynamic-evaluation: not supported with sentence pairs, --retrieve, --source, score "
         "--carry on, or a --dtype but float32 and float64");
 }
 
