@@ -222,7 +222,7 @@ NewTokenizer read_byte_level(const TokenizerJson& file, element model, std::stri
   ByteLevel::Parts parts;
   parts.longest = file.text(model, "type", "") == "WordPiece";
   if (parts.longest &&
-      (!is_byte_level(file) || file.text(model, "continuing_subword_prefix", "##") != ""))
+      (!is_byte_level(file) || !file.text(model, "continuing_subword_prefix", "##").empty()))
     file.refuse(
         "WordPiece is supported with an empty \"continuing_subword_prefix\" and with ByteLevel (of "
         "use_regex false) only");
@@ -378,10 +378,10 @@ TokenizerPtr parse_tokenizer(std::string_view json, const std::string& origin) {
       file.text(*model, "type", file.find(*model, "merges") ? "BPE" : "none");
   constexpr std::pair<std::string_view, decltype(&read_bpe)> kReaders[] = {{"BPE", read_bpe},
       {"Unigram", read_unigram}, {"WordLevel", read_word_level}, {"WordPiece", read_byte_level}};
-  for (const auto& [name, read] : kReaders) {
-    if (name != type) continue;
+  for (const auto& reader : kReaders) {
+    if (reader.first != type) continue;
     std::string remark;
-    NewTokenizer tokenizer = named(origin, [&] { return read(file, *model, remark); });
+    NewTokenizer tokenizer = named(origin, [&] { return reader.second(file, *model, remark); });
     tokenizer->set_remark(std::move(remark));
     return tokenizer;
   }

@@ -2,6 +2,7 @@
 
 #include <utf8proc.h>
 
+#include <charconv>
 #include <sstream>
 
 namespace text::python {
@@ -104,9 +105,9 @@ std::optional<std::uint32_t> read_digits(
   const std::string_view digits = text.substr(std::min(at, text.size()), n);
   std::uint32_t code = 0;
   const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), code, base).ptr;
-  const auto read = static_cast<std::size_t>(end - digits.data());
-  at += read;
-  return read == n || base == 8 ? std::optional(code) : std::nullopt;
+  at += static_cast<std::size_t>(end - digits.data());
+  return base == 8 || end - digits.data() == static_cast<std::ptrdiff_t>(n) ? std::optional(code)
+                                                                            : std::nullopt;
 }
 
 // Reads what follows a backslash at `at`, which moves behind it.
