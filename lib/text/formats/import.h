@@ -75,7 +75,7 @@ template <class Make> auto named(const std::string& origin, const Make& make) {
 ///   a .tiktoken file        base64 token and rank per line: GPT-2's family
 ///   fairseq's dict.txt      word and count per line: a word tokenizer with fairseq's ids
 ///   subword-nmt's codes     units, with the ids of a dict.txt if it is given too
-///   RWKV's vocabulary       id, token as Python writes it, and its bytes per line: the longest token
+///   RWKV's vocabulary       id, token as Python writes it, and size per line: the longest token
 /// Throws Error{bad_data}, naming file and line, Error{no_input}, and Error{usage} if no importer
 /// accepts the files.
 TokenizerPtr import_tokenizer(const std::vector<std::string>& paths);

@@ -105,9 +105,9 @@ std::optional<std::uint32_t> read_digits(
   const std::string_view digits = text.substr(std::min(at, text.size()), n);
   std::uint32_t code = 0;
   const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), code, base).ptr;
-  at += static_cast<std::size_t>(end - digits.data());
-  return base == 8 || end - digits.data() == static_cast<std::ptrdiff_t>(n) ? std::optional(code)
-                                                                            : std::nullopt;
+  const auto read = static_cast<std::size_t>(end - digits.data());
+  at += read;
+  return base == 8 || read == n ? std::optional(code) : std::nullopt;
 }
 
 // Reads what follows a backslash at `at`, which moves behind it.
@@ -152,12 +152,8 @@ std::size_t read_quoted(std::string_view source, std::size_t at, std::string& ou
     if (at >= source.size()) fail("an unterminated string");
     const char c = source[at++];
     if (c == quote) return at;
-    if (c != '\\') {
-      out += c;
-      continue;
-    }
-    if (at >= source.size()) fail("an unterminated string");
-    read_escape(source, at, out, fail);
+    if (c != '\\') out += c;
+    else if (at < source.size()) read_escape(source, at, out, fail);
   }
 }
 

@@ -22,8 +22,8 @@ template <class Visit> void each_character(std::string_view text, const Visit& v
   }
 }
 
-/// Appends the text of a string literal, whose quote is at `at`, to `out` and returns the place after
-/// it. `fail` must throw for the text that says what is wrong. \N{...} is not supported.
+/// Appends the text of a string literal, whose quote is at `at`, to `out` and returns the place
+/// after it. `fail` must throw for the text that says what is wrong. \N{...} is not supported.
 std::size_t read_quoted(std::string_view source, std::size_t at, std::string& out,
     const std::function<void(const char*)>& fail);
 

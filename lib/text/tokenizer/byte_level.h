@@ -36,8 +36,8 @@ class ByteLevel : public Tokenizer {
     /// ("ignore_merges").
     bool whole_words = false;
     /// A text is encoded, from its beginning, as the longest token that the rest of it begins with.
-    /// This needs a token for every byte, and neither merges, a split, a normalizer nor added tokens
-    /// that are found in a text.
+    /// This needs a token for every byte, and neither merges, a split, a normalizer nor added
+    /// tokens that are found in a text.
     bool longest = false;
     Split split{Split::Kind::gpt2};
     TextSteps steps{};
