@@ -3,7 +3,6 @@
 #include <charconv>
 
 #include "core/plain_text.h"
-#include "model/safetensors.h"
 
 namespace model {
 namespace {
@@ -59,9 +58,11 @@ bool StateDict::has_any(std::string_view start) const {
 }
 
 const PickleValue& StateDict::value(const std::string& name) const {
+  const auto found = values_.find(name);
   if (others_.count(name) > 0)
     core::bad_data("{}: {} is not a dense tensor: it is sparse, quantised or none", origin(), name);
-  return *named_tensor(values_, name, origin());
+  if (found == values_.end()) core::bad_data("{}: has no tensor {}", origin(), name);
+  return *found->second;
 }
 
 bool StateDict::same(const std::string& a, const std::string& b) const {

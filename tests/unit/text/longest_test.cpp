@@ -46,7 +46,7 @@ Ids slowly(const text::Tokenizer& tokenizer, std::string_view text) {
   return ids;
 }
 
-Thrown refused(const std::string& text) {
+Thrown vocabulary_refused(const std::string& text) {
   return thrown([&] { text::import_world({"x.txt", text}); });
 }
 
@@ -125,7 +125,7 @@ DOCTEST_TEST_CASE("longest: literals are as Python writes them, and 0 ends docum
 DOCTEST_TEST_CASE("longest: a damaged vocabulary is refused with its line") {
   const auto whole = file_of({"ab"});
   const auto names = [&](const std::string& last, std::string_view part) {
-    const auto error = refused(whole + last);
+    const auto error = vocabulary_refused(whole + last);
     return error.code == 65 && error.names("x.txt:258: ") && error.names(part);
   };
   for (const char* last : {"x", "300", "300 'a'", "300  1", "300 aa 2", "300 b 1", "-1 'aa' 2",
@@ -140,6 +140,7 @@ DOCTEST_TEST_CASE("longest: a damaged vocabulary is refused with its line") {
   DOCTEST_CHECK(names("300 'ab' 2", "twice"));
   DOCTEST_CHECK(names("1 'aa' 2", "twice"));
   DOCTEST_CHECK(names("4000000000 'aa' 2", "too high"));
-  DOCTEST_CHECK(refused(line(1, "a")).names("x.txt: no token for byte 0"));
-  DOCTEST_CHECK(refused(file_of({std::string(5000, 'a')})).names("x.txt: a token of 5000 bytes"));
+  DOCTEST_CHECK(vocabulary_refused(line(1, "a")).names("x.txt: no token for byte 0"));
+  DOCTEST_CHECK(
+      vocabulary_refused(file_of({std::string(5000, 'a')})).names("x.txt: a token of 5000 bytes"));
 }
